@@ -1,11 +1,12 @@
 """Metadata at the end of a 2.x file: its tables, its descriptor, and the pages of a column.
 
-The functions parse the protobuf messages in the form in which writers produce them, much faster than a general parser.
+The functions that read parse the messages in the form in which writers produce them, much faster than a general parser.
 They return None or False for any other form (repeated or unknown fields, damaged messages, buffers outside of the file)
 and leave it to a general parser. They do not raise errors for content.
 """
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
@@ -266,3 +267,143 @@ def scan_descriptor(src):
         else:
             return None
     return (PyBytes_FromStringAndSize(<const char *>schema.data, schema.size), rows) if seen else None
+
+
+cdef struct Writer:
+    uint8_t *at
+    int64_t size
+
+
+cdef void put_varint(Writer *out, uint64_t value) noexcept nogil:
+    """Append a varint; without memory, count its bytes."""
+    while True:
+        if out.at != NULL:
+            out.at[out.size] = <uint8_t>(value & 0x7F | (0x80 if value > 0x7F else 0))
+        out.size += 1
+        value >>= 7
+        if value == 0:
+            return
+
+
+cdef void put_bytes(Writer *out, int64_t number, const uint8_t *data, int64_t size) noexcept nogil:
+    put_varint(out, <uint64_t>(number << 3 | LC_FIELD_BYTES))
+    put_varint(out, <uint64_t>size)
+    if out.at != NULL and size:
+        memcpy(out.at + out.size, data, <size_t>size)
+    out.size += size
+
+
+cdef void put_numbers(Writer *out, int64_t number, const uint64_t *values, int64_t count) noexcept nogil:
+    """Append every other one of 2 * count numbers as a packed field, unless there are none."""
+    cdef Writer content
+    cdef int64_t i
+    content.at, content.size = NULL, 0
+    if count == 0:
+        return
+    for i in range(count):
+        put_varint(&content, values[2 * i])
+    put_varint(out, <uint64_t>(number << 3 | LC_FIELD_BYTES))
+    put_varint(out, <uint64_t>content.size)
+    for i in range(count):
+        put_varint(out, values[2 * i])
+
+
+cdef struct PageFields:
+    const uint64_t *ranges
+    int64_t count
+    uint64_t length, priority
+    const uint8_t *encoding
+    int64_t encoding_size
+
+
+cdef void put_page(Writer *out, const PageFields *page) noexcept nogil:
+    put_numbers(out, PAGE_OFFSETS, page.ranges, page.count)
+    put_numbers(out, PAGE_SIZES, page.ranges + 1, page.count)
+    if page.length:
+        put_varint(out, PAGE_LENGTH << 3 | LC_FIELD_VARINT)
+        put_varint(out, page.length)
+    put_bytes(out, PAGE_ENCODING, page.encoding, page.encoding_size)
+    if page.priority:
+        put_varint(out, PAGE_PRIORITY << 3 | LC_FIELD_VARINT)
+        put_varint(out, page.priority)
+
+
+cdef bytes page_bytes(const PageFields *page):
+    """Return the page with the tag of its field in the metadata of a column."""
+    cdef Writer content, record
+    cdef bytes out
+    content.at, content.size, record.at, record.size = NULL, 0, NULL, 0
+    put_page(&content, page)
+    put_varint(&record, COLUMN_PAGES << 3 | LC_FIELD_BYTES)
+    put_varint(&record, <uint64_t>content.size)
+    out = PyBytes_FromStringAndSize(NULL, record.size + content.size)
+    record.at, record.size = <uint8_t *>PyBytes_AS_STRING(out), 0
+    put_varint(&record, COLUMN_PAGES << 3 | LC_FIELD_BYTES)
+    put_varint(&record, <uint64_t>content.size)
+    put_page(&record, page)
+    return out
+
+
+def page_record(list ranges not None, uint64_t length, bytes encoding not None, uint64_t priority):
+    """Serialize a page as the metadata of its column has it.
+
+    Parameters
+    ----------
+    ranges
+        (position, size) of each buffer of the page.
+    length
+        Number of rows.
+    encoding
+        Serialised ``Encoding`` message.
+    priority
+        First row of the page.
+
+    Returns
+    -------
+    bytes
+        A field ``pages`` of a ``ColumnMetadata`` message, with its tag.
+
+    Raises
+    ------
+    OverflowError
+        A number does not have 64 bits.
+    """
+    cdef PageFields page
+    cdef uint64_t *numbers
+    cdef int64_t i
+    page.count, page.length, page.priority = len(ranges), length, priority
+    page.encoding, page.encoding_size = <const uint8_t *>PyBytes_AS_STRING(encoding), len(encoding)
+    numbers = <uint64_t *>PyMem_Malloc((2 * page.count + 1) * sizeof(uint64_t))
+    if numbers == NULL:
+        raise MemoryError()
+    page.ranges = numbers
+    try:
+        for i in range(page.count):
+            numbers[2 * i], numbers[2 * i + 1] = ranges[i]
+        return page_bytes(&page)
+    finally:
+        PyMem_Free(numbers)
+
+
+def column_head(bytes encoding not None):
+    """Serialize the metadata of a column without pages and buffers; the records of its pages may follow.
+
+    Parameters
+    ----------
+    encoding
+        Serialised ``Encoding`` message.
+
+    Returns
+    -------
+    bytes
+        A ``ColumnMetadata`` message.
+    """
+    cdef Writer record
+    cdef bytes out
+    cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(encoding)
+    record.at, record.size = NULL, 0
+    put_bytes(&record, COLUMN_ENCODING, data, len(encoding))
+    out = PyBytes_FromStringAndSize(NULL, record.size)
+    record.at, record.size = <uint8_t *>PyBytes_AS_STRING(out), 0
+    put_bytes(&record, COLUMN_ENCODING, data, len(encoding))
+    return out

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -213,8 +213,7 @@ class NullColumn(ColumnReader):
         return Zones(np.array([0, self.num_rows]), bounds, bounds, sure, ~sure, ~sure)
 
 
-@dataclass(frozen=True)
-class EncodedPage:
+class EncodedPage(NamedTuple):
     """Page ready to be written.
 
     Attributes
@@ -224,7 +223,7 @@ class EncodedPage:
     length
         Number of values.
     encoding
-        Page descriptor, which refers to `buffers` by position.
+        Page descriptor, which refers to `buffers` by position; as bytes in its stored form (`stored_encoding`).
     buffers
         Each buffer as parts to concatenate.
     priority
@@ -233,8 +232,8 @@ class EncodedPage:
 
     column: int
     length: int
-    encoding: Message
-    buffers: Sequence[Sequence[pa.Buffer | bytes | memoryview]] = field(default_factory=list)
+    encoding: Message | bytes
+    buffers: Sequence[Sequence[pa.Buffer | bytes | memoryview]] = ()
     priority: int = 0
 
 

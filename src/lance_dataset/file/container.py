@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ __all__ = [
     "FileMetadata",
     "PageMetadata",
     "pack_any",
+    "stored_encoding",
 ]
 
 MAGIC = b"LANC"
@@ -405,6 +407,11 @@ def pack_any(message: Message) -> file2_pb2.Encoding:
     return file2_pb2.Encoding(direct=file2_pb2.DirectEncoding(encoding=wrapped.SerializeToString()))
 
 
+def stored_encoding(message: Message) -> bytes:
+    """Return the stored form of an encoding message, as bytes."""
+    return pack_any(message).SerializeToString()
+
+
 class ContainerWriter:
     """Writer of padded buffers, followed by the metadata that locates them.
 
@@ -424,7 +431,7 @@ class ContainerWriter:
     def write_buffer(self, parts: Sequence[bytes | memoryview | pa.Buffer]) -> tuple[int, int]:
         """Append one buffer, given in parts and padded to 64 bytes; return its (position, size)."""
         position = self._output.tell()
-        size = sum(memoryview(part).nbytes for part in parts)
+        size = sum(len(part) if type(part) is bytes else memoryview(part).nbytes for part in parts)
         padding = -size % ALIGNMENT
         self._output.write_many([*parts, _PADDING[:padding]] if padding else parts)
         return position, size
@@ -443,8 +450,8 @@ class ContainerWriter:
         self._global_buffers.append(self.write_buffer([data]))
         return len(self._global_buffers)
 
-    def finish(self, schema: Schema, num_rows: int, columns: Sequence[file2_pb2.ColumnMetadata]) -> int:
-        """Write descriptor, column metadata, tables and footer; return the size of the file in bytes.
+    def finish(self, schema: Schema, num_rows: int, columns: Sequence[bytes]) -> int:
+        """Write descriptor, column metadata (as serialized messages), tables and footer; return the size of the file.
 
         The output itself stays open.
         """
@@ -454,9 +461,10 @@ class ContainerWriter:
             descriptor.schema.metadata[key] = value
         globals_ = [self._append(descriptor.SerializeToString()), *self._global_buffers]
         column_start = self._output.tell()
-        ranges = [self._append(column.SerializeToString()) for column in columns]
+        starts = accumulate(map(len, columns), initial=column_start)  # the last one is the end
+        self._append(b"".join(columns))
         cmo = self._output.tell()
-        self._append(b"".join(_TABLE_ENTRY.pack(*entry) for entry in ranges))
+        self._append(b"".join(map(_TABLE_ENTRY.pack, starts, map(len, columns))))
         gbo = self._output.tell()
         self._append(b"".join(_TABLE_ENTRY.pack(*entry) for entry in globals_))
         major, minor = _FOOTER_VERSION[self._version]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -20,8 +20,7 @@ __all__ = ["EncodeQueue"]
 _LEAST_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class _Span:
+class _Span(NamedTuple):
     name: str
     encoder: ColumnEncoder
     arrays: Sequence[pa.Array]
@@ -33,8 +32,7 @@ class _Span:
             raise SchemaError(f"column {self.name!r}: the data is not a valid Arrow array: {error}") from error
 
 
-@dataclass(frozen=True)
-class _Encoded:
+class _Encoded(NamedTuple):
     encoder: ColumnEncoder
     size: int
     pages: list[EncodedPage] | Task[_Span, list[EncodedPage]]
@@ -73,12 +71,12 @@ class EncodeQueue:
         while any(each.encoder is encoder for each in self._encoded):  # an encoder does one thing at a time
             self._finish_first()
         span = _Span(name, encoder, arrays)
-        if not encoder.is_independent:
+        parallel = self._threads > 1 and size >= _LEAST_BYTES
+        if not encoder.is_independent or not (parallel or self._encoded):
             self.finish()
             for page in span.pages():
                 self._write(page)
             return
-        parallel = self._threads > 1 and size >= _LEAST_BYTES
         pages = Task.start(cpu_pool, _all_pages, span) if parallel else _all_pages(span)
         self._encoded.append(_Encoded(encoder, size, pages))
         while self._encoded and (len(self._encoded) > self._threads or isinstance(self._encoded[0].pages, list)):

@@ -126,6 +126,8 @@ def encoding_options(field: Field) -> EncodingOptions:
     InvalidInputError
         A compression scheme or structural encoding does not exist, or a ratio is out of range.
     """
+    if not field.metadata:
+        return _DEFAULTS
     given = {key.removeprefix(_PREFIX): value for key, value in field.metadata.items() if key.startswith(_PREFIX)}
     if not given:
         return _DEFAULTS

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lance_dataset._proto import encodings_pb2, file2_pb2
+from lance_dataset._proto import encodings_pb2
 from lance_dataset.errors import InvalidInputError, SchemaError, UnsupportedError
 from lance_dataset.file.blob_fields import described_blobs, is_prepared, unprepared
 from lance_dataset.file.blob_writing import BlobOutput, BlobWriter
 from lance_dataset.file.column import ColumnEncoder, EncodedPage
-from lance_dataset.file.container import ContainerWriter, pack_any
+from lance_dataset.file.container import ContainerWriter, stored_encoding
 from lance_dataset.file.encode_queue import EncodeQueue
 from lance_dataset.file.families import PagedFamily, paged_family_of
 from lance_dataset.file.goals import StorageGoal, check_goal_version, with_goal
@@ -20,6 +20,7 @@ from lance_dataset.file.v0_1.write.writer import LegacyFileWriter
 from lance_dataset.file.versions import manifest_pair, resolve_version
 from lance_dataset.io.base import OutputFile
 from lance_dataset.types.schema import Field, Schema
+from lancecodec import metadata
 
 __all__ = ["DataFileSummary", "DataFileWriter", "LegacyFileWriter", "LegacyWrite", "open_writer"]
 
@@ -128,17 +129,18 @@ class DataFileWriter:
         if self._stored is not schema:
             self._blobs = BlobWriter(schema, self._container.write_buffer, _checked_output(blobs, schema))
         self._indices = family.column_indices(self._stored)
-        self._columns = [file2_pb2.ColumnMetadata() for _ in self._indices]
+        #: Records of the pages of each column, as they are stored.
+        self._pages = [bytearray() for _ in self._indices]
         self._pending = self._make_pending(family, goal)
         self._queue = EncodeQueue(self._write_page)
         self.num_rows = 0
 
     def _make_pending(self, family: PagedFamily, goal: StorageGoal | None) -> list[_PendingColumn]:
-        pending, index = [], 0
+        pending, index, write_buffer = [], 0, self._container.write_buffer
         for top in self._stored.fields:
-            encoder = family.open_encoder(with_goal(top, goal), index, self.version, self._container.write_buffer)
+            encoder = family.open_encoder(with_goal(top, goal), index, self.version, write_buffer)
             pending.append(_PendingColumn(top, encoder))
-            index += len(family.column_indices(Schema((top,))))
+            index += len(family.column_indices(Schema((top,)))) if top.children else 1
         return pending
 
     @property
@@ -190,11 +192,10 @@ class DataFileWriter:
         self._queue.encode(column.field.name, column.encoder, arrays, size)
 
     def _write_page(self, page: EncodedPage) -> None:
-        ranges = [self._container.write_buffer(parts) for parts in page.buffers]
-        stored = self._columns[page.column].pages.add(length=page.length, priority=page.priority)
-        stored.buffer_offsets.extend(position for position, _ in ranges)
-        stored.buffer_sizes.extend(size for _, size in ranges)
-        stored.encoding.CopyFrom(pack_any(page.encoding))
+        column, length, encoding, buffers, priority = page
+        ranges = [self._container.write_buffer(parts) for parts in buffers]
+        stored = encoding if isinstance(encoding, bytes) else stored_encoding(encoding)
+        self._pages[column] += metadata.page_record(ranges, length, stored, priority)
 
     def finish(self, schema_metadata: dict[str, bytes] | None = None, *, close: bool = True) -> DataFileSummary:
         """Write the buffered rows and the metadata.
@@ -212,22 +213,26 @@ class DataFileWriter:
         for column in self._pending:
             for page in column.encoder.finish():
                 self._write_page(page)
-        values = pack_any(encodings_pb2.ColumnEncoding(values={}))
-        for stored in self._columns:
-            stored.encoding.CopyFrom(values)
-        for column in self._pending:
-            for index, encoding in column.encoder.column_encodings().items():
-                self._columns[index].encoding.CopyFrom(pack_any(encoding))
         if self._blobs is not None:
             self._blobs.finish()
         schema = self._stored
         if schema_metadata:
             schema = Schema(schema.fields, {**schema.metadata, **schema_metadata})
-        size = self._container.finish(schema, self.num_rows, self._columns)
+        size = self._container.finish(schema, self.num_rows, self._column_records())
         if close:
             self.close()
         fields, columns = zip(*self._indices, strict=True) if self._indices else ((), ())
         return DataFileSummary(self.num_rows, size, tuple(fields), tuple(columns), *manifest_pair(self.version))
+
+    def _column_records(self) -> list[bytes]:
+        """Return the serialized metadata of each column."""
+        values = metadata.column_head(stored_encoding(encodings_pb2.ColumnEncoding(values={})))
+        heads = {
+            index: metadata.column_head(stored_encoding(encoding))
+            for column in self._pending
+            for index, encoding in column.encoder.column_encodings().items()
+        }
+        return [heads.get(index, values) + pages for index, pages in enumerate(self._pages)]
 
     def close(self) -> None:
         """Close the finished file, which is durable on return."""

@@ -18,11 +18,10 @@ from lance_dataset.io.statistics import IOCounter
 __all__ = ["LocalOutput"]
 
 #: Parts up to this size are copied and gathered; larger ones are passed to the system as they are.
-_SMALL = 16 << 10
+_SMALL = 64 << 10
 _GATHER = 1 << 20
 #: The kernel starts writing to the disk whenever this many bytes are new.
 _WRITEBACK_STEP = 4 << 20
-_MAX_VECTOR = 1024
 
 
 class LocalOutput:
@@ -50,7 +49,8 @@ class LocalOutput:
         self._path = path
         self._root = root
         self._durable = durable
-        self._pending: list[bytes | memoryview] = []
+        #: Small parts that are not written yet, in the first bytes of memory that is used again and again.
+        self._gathered: memoryview | None = None
         self._pending_size = 0
         self._written = 0
         self._started = 0
@@ -71,17 +71,17 @@ class LocalOutput:
         """Append several buffers; large ones are not copied."""
         if self._descriptor < 0:
             raise InvalidInputError(f"{self._path} is closed; it cannot be written any more")
-        borrowed = False
         for part in parts:
-            view = memoryview(part).cast("B")
-            if len(view) <= _SMALL:
-                self._pending.append(bytes(view))
-            else:
-                self._pending.append(view)
-                borrowed = True
-            self._pending_size += len(view)
-        if borrowed or self._pending_size >= _GATHER:
-            self._flush()
+            view = part if type(part) is bytes else memoryview(part).cast("B")
+            size = len(view)
+            end = self._pending_size + size
+            if size > _SMALL or end > _GATHER:
+                self._flush(view)
+                continue
+            if self._gathered is None:
+                self._gathered = memoryview(bytearray(_GATHER))
+            self._gathered[self._pending_size : end] = view
+            self._pending_size = end
 
     def tell(self) -> int:
         """Return the number of bytes written so far."""
@@ -93,6 +93,7 @@ class LocalOutput:
             return
         try:
             self._flush()
+            self._gathered = None
             if self._durable:
                 _sync_data(self._descriptor)
         except BaseException as error:
@@ -113,7 +114,7 @@ class LocalOutput:
     def abort(self) -> None:
         """Drop the file."""
         descriptor, self._descriptor = self._descriptor, -1
-        self._pending.clear()
+        self._gathered = None
         self._pending_size = 0
         if descriptor < 0:
             return
@@ -122,13 +123,14 @@ class LocalOutput:
         with suppress(OSError):
             remove_file(self._path, self._root)
 
-    def _flush(self) -> None:
-        parts = [part for part in self._pending if len(part)]
-        self._pending.clear()
+    def _flush(self, last: bytes | memoryview = b"") -> None:
+        """Write the gathered parts, and another one behind them."""
+        parts: list[bytes | memoryview] = [last] if len(last) else []
+        if self._gathered is not None and self._pending_size:
+            parts.insert(0, self._gathered[: self._pending_size])
         self._pending_size = 0
         try:
-            for start in range(0, len(parts), _MAX_VECTOR):
-                self._write_vector(parts[start : start + _MAX_VECTOR])
+            self._write_vector(parts)
         except OSError as error:
             error.filename = error.filename or self._path
             raise

@@ -187,7 +187,11 @@ class Schema:
         if len(given) != len(set(given)):
             raise SchemaError(f"two fields carry the same {_FIELD_ID!r}: {sorted(given)}")
         counter = iter(range(max([max_field_id, *given]) + 1, 2**31))
-        return cls(tuple(numbered(top, counter) for top in fields), _decode_metadata(schema.metadata))
+        for top in fields:
+            for node in top.walk():
+                if node.id == _UNASSIGNED:
+                    vars(node)["id"] = next(counter)  # nobody else has the new field yet
+        return cls(fields, _decode_metadata(schema.metadata))
 
     @cached_property
     def storage_arrow(self) -> pa.Schema:
@@ -272,12 +276,16 @@ class Schema:
             raise CorruptFileError(f"{where}: {error}") from error
         return schema
 
-    def to_proto(self) -> list[file_pb2.Field]:
-        """Return the flat, depth-first field list."""
+    def to_proto(self) -> Sequence[file_pb2.Field]:
+        """Return the flat, depth-first field list. The messages are kept, and must not be changed."""
+        return self._messages
+
+    @cached_property
+    def _messages(self) -> tuple[file_pb2.Field, ...]:
         messages: list[file_pb2.Field] = []
         for top in self.fields:
             _append_proto(top, -1, messages)
-        return messages
+        return tuple(messages)
 
     # -- lookup --------------------------------------------------------------------------------------------------
 
@@ -500,7 +508,9 @@ def _check_names(fields: Sequence[Field]) -> None:
 
 
 def _decode_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, bytes]:
-    return {key.decode(errors="surrogateescape"): value for key, value in (metadata or {}).items()}
+    if not metadata:
+        return {}
+    return {key.decode(errors="surrogateescape"): value for key, value in metadata.items()}
 
 
 def _field_from_proto(message: file_pb2.Field, children: Mapping[int, Sequence[file_pb2.Field]]) -> Field:
@@ -529,13 +539,15 @@ def _append_proto(node: Field, parent_id: int, messages: list[file_pb2.Field]) -
         logical_type=node.logical_type,
         nullable=node.nullable,
         encoding=_legacy_encoding(node.logical_type),
-        extension_name=node.metadata.get(EXTENSION_NAME, b"").decode(),
-        unenforced_primary_key=node.primary_key,
-        unenforced_primary_key_position=node.primary_key_position,
-        unenforced_clustering_key_position=node.clustering_key_position,
     )
-    for key, value in node.metadata.items():
-        message.metadata[key] = value
+    if node.metadata:
+        message.extension_name = node.metadata.get(EXTENSION_NAME, b"").decode()
+        for key, value in node.metadata.items():
+            message.metadata[key] = value
+    if node.primary_key or node.clustering_key_position or node.primary_key_position:
+        message.unenforced_primary_key = node.primary_key
+        message.unenforced_primary_key_position = node.primary_key_position
+        message.unenforced_clustering_key_position = node.clustering_key_position
     if node.dictionary is not None:
         message.dictionary.offset, message.dictionary.length = node.dictionary
     elif node.logical_type.startswith("dict:"):

@@ -151,3 +151,33 @@ def test_tables(entries: list[tuple[int, int]], low: int, high: int, total: int)
     expected = inside and sum(size for _, size in entries) <= total and low <= high
     assert metadata.entries_fit(table, low, high, total) == expected
     assert not metadata.entries_fit(table + b"x", low, high, total)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1)), max_size=5),
+    st.integers(0, 2**64 - 1),
+    st.binary(max_size=200),
+    st.integers(0, 2**64 - 1),
+)
+def test_written_columns_are_those_of_protobuf(
+    ranges: list[tuple[int, int]], length: int, content: bytes, priority: int
+) -> None:
+    encoding = file2_pb2.Encoding(direct=file2_pb2.DirectEncoding(encoding=content))
+    column = file2_pb2.ColumnMetadata(encoding=encoding)
+    column.pages.add(
+        buffer_offsets=[position for position, _ in ranges],
+        buffer_sizes=[size for _, size in ranges],
+        length=length,
+        encoding=encoding,
+        priority=priority,
+    )
+    stored = encoding.SerializeToString()
+    record = metadata.page_record(ranges, length, stored, priority)
+    assert metadata.column_head(stored) + record == column.SerializeToString()
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**64])
+def test_numbers_of_more_than_64_bits_are_not_written(wrong: int) -> None:
+    for ranges, length, priority in (([(0, wrong)], 0, 0), ([], wrong, 0), ([], 0, wrong)):
+        with pytest.raises(OverflowError):
+            metadata.page_record(ranges, length, b"", priority)

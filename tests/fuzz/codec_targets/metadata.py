@@ -50,8 +50,19 @@ def table(c: Chaos) -> object:
     return metadata.entries_fit(c.buffer(), *limits)
 
 
+def page_record(c: Chaos) -> object:
+    ranges = [(c.number(), c.number()) for _ in range(c.random.randint(0, 5))]
+    return metadata.page_record(ranges, c.number(), bytes(c.content(c.size())), c.number())
+
+
+def column_head(c: Chaos) -> object:
+    return metadata.column_head(bytes(c.content(c.size())))
+
+
 TARGETS: dict[str, Callable[[Chaos], object]] = {
     "metadata.scan_column": column,
     "metadata.scan_descriptor": descriptor,
+    "metadata.page_record": page_record,
+    "metadata.column_head": column_head,
     "metadata.entries_fit": table,
 }

@@ -78,7 +78,7 @@ def write_columns(
         ranges = [writer.write_buffer([content]) for content in column.buffers]
         message.buffer_offsets.extend(position for position, _ in ranges)
         message.buffer_sizes.extend(size for _, size in ranges)
-        stored.append(message)
+        stored.append(message.SerializeToString())
     writer.finish(Schema.from_arrow(schema), num_rows, stored)
     Path(path).write_bytes(out.getvalue())
     return Path(path)

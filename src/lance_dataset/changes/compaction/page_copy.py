@@ -150,7 +150,7 @@ def copy_pages(
             _append(column, file.stored_column(index), moves[id(file)], num_rows, version)
         num_rows += reader.physical_rows
     container.write_aligned([b""], 0)  # the reference requires an aligned descriptor
-    size = container.finish(schema, num_rows, columns)
+    size = container.finish(schema, num_rows, [column.SerializeToString() for column in columns])
     fields, numbers = zip(*indices, strict=True) if indices else ((), ())
     return DataFileSummary(num_rows, size, tuple(fields), tuple(numbers), *manifest_pair(version))
 

@@ -24,6 +24,8 @@ def check_schema(schema: Schema, version: str) -> None:
         The encoding options of a field do not exist.
     """
     for top in schema.fields:
+        if not (top.children or top.metadata) and pa.types.is_primitive(top.storage_type):
+            continue  # every version holds it, and tables may have thousands of such columns
         for branch in branches(top):
             _Check(branch, version).run()
 

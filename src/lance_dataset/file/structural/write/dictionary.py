@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -32,7 +33,7 @@ from lance_dataset.file.structural.encodings.variable import encode_entries
 from lance_dataset.types.schema import Field
 from lancecodec import bitmap, bitpacking, dictionary, gather
 
-__all__ = ["Rival", "dictionary_of_strings", "dictionary_of_words", "encode_dictionary_array"]
+__all__ = ["Rival", "dictionary_of_strings", "dictionary_of_words", "encode_dictionary_array", "sampled_rows"]
 
 #: Minimum values, and maximum entries, of a dictionary. The reference has the same limits.
 _LEAST_VALUES = 100
@@ -167,19 +168,53 @@ def _least_distinct(values: _Values, most: int, sample: Callable[[_Values, NDArr
     A sample of s out of d equally frequent values has about s**2 / 2d - s**3 / 6d**2 repeats (the birthday problem). It
     has more repeats if some values are more frequent than others.
     """
-    size = min(_SAMPLE, max(int((2 * _EXPECTED_REPEATS * most) ** 0.5), values.count // _SAMPLED_PART) + 1)
-    rows, valid = _random_rows(values.count, min(size, 1 + _SAMPLE_BYTES // values.mean_bytes)), values.count
+    rows, valid = _sample_rows(values.count, values.mean_bytes, most), values.count
     if values.validity is not None:
         valid = bitmap.count(values.validity, 0, valid)
         octets = np.frombuffer(values.validity, np.uint8)
         rows = rows[(octets[rows >> 3] >> (rows & 7).astype(np.uint8)) & 1 != 0]
-    sampled = len(rows)
-    distinct = sample(values, rows) if sampled else 0
+    return _estimate(len(rows), sample(values, rows) if len(rows) else 0, values.count, valid)
+
+
+def _estimate(sampled: int, distinct: int, count: int, valid: int) -> int:
+    """Return the lower bound that a sample shows of the distinct ones among some values, of which `valid` are valid."""
     repeats = sampled - distinct
     repeats += 3 * int((repeats + 1) ** 0.5) + 1  # three standard deviations
-    if sampled == values.count or 4 * repeats > sampled:
+    if sampled == count or 4 * repeats > sampled:
         return distinct
     return min(valid, max(distinct, sampled**2 // (2 * repeats) - sampled // 3))
+
+
+@lru_cache(maxsize=64)
+def sampled_rows(count: int, width: int) -> tuple[NDArray[np.int64], int]:
+    """Return rows from which to tell that a dictionary does not pay, where nothing else is asked of the page.
+
+    Parameters
+    ----------
+    count
+        Number of values, all valid.
+    width
+        Bytes of a value, 1 to 8.
+
+    Returns
+    -------
+    rows
+        Row numbers; none if a dictionary never pays.
+    most
+        Number of distinct values at these rows up to which a dictionary may pay.
+    """
+    if count < _LEAST_VALUES or width == 1:
+        return np.empty(0, np.int64), 0
+    limit = min(count // 2, _MOST_ENTRIES)
+    rows = _sample_rows(count, width, limit)
+    distinct = range(len(rows) + 1)
+    return rows, bisect_right(distinct, limit, key=lambda few: _estimate(len(rows), few, count, count)) - 1
+
+
+def _sample_rows(count: int, mean_bytes: int, most: int) -> NDArray[np.int64]:
+    """Return the rows of a sample large enough to tell whether there are more than `most` distinct values."""
+    size = min(_SAMPLE, max(int((2 * _EXPECTED_REPEATS * most) ** 0.5), count // _SAMPLED_PART) + 1)
+    return _random_rows(count, min(size, 1 + _SAMPLE_BYTES // mean_bytes))
 
 
 @lru_cache(maxsize=8)

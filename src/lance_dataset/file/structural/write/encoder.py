@@ -26,6 +26,7 @@ from lance_dataset.file.structural.write.pages import (
     plain_page,
 )
 from lance_dataset.file.structural.write.span import Span, leaf_span
+from lance_dataset.file.structural.write.words import small_page, word_bytes
 from lance_dataset.types.schema import Field
 
 __all__ = ["LeafEncoder", "StructuralEncoder"]
@@ -64,10 +65,10 @@ class StructuralEncoder(ColumnEncoder):
     ) -> None:
         self._type = field.storage_type
         open_leaf = leaf_encoder or LeafEncoder
-        self._leaves = [
+        self._leaves = tuple(
             open_leaf(branch, field, first_column + number, version, write_buffer, to_message)
             for number, branch in enumerate(branches(field))
-        ]
+        )
         self.is_independent = not any(leaf.is_blob for leaf in self._leaves)
 
     def encode(self, arrays: Sequence[pa.Array]) -> Iterator[EncodedPage]:
@@ -120,14 +121,21 @@ class LeafEncoder:
         self._to_message = to_message
         self._compact = version != "2.1"
         self._options = _options(branch.leaf, top)
-        self._path = ".".join([*(nest.field.name for nest in branch.above), branch.leaf.name])
+        self._path = ".".join([*[nest.field.name for nest in branch.above], branch.leaf.name])
         self._is_empty_struct = branch.leaf.logical_type == "struct" and not branch.leaf.children
-        self._tables = FsstTables()
+        self._word_bytes = 0 if branch.above else word_bytes(branch.leaf.storage_type, self._options)
+        self._tables = None if self._word_bytes else FsstTables()
         self.is_blob = is_blob(branch.leaf)
         self._rows = 0
 
     def encode(self, array: pa.Array) -> Iterator[EncodedPage]:
         """Yield the pages of some rows of the top-level field, usually one."""
+        if self._word_bytes and not array.null_count:
+            small = small_page(array, self._word_bytes, self._compact, self._to_message)
+            if small is not None:
+                yield EncodedPage(self._column, len(array), *small, self._rows)
+                self._rows += len(array)
+                return
         span = leaf_span(self._branch, array, self._path)
         try:
             page = self._page(span)
