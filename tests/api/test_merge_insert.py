@@ -523,7 +523,7 @@ def test_plans(tmp_path: Path) -> None:
     plan = update(dataset, "target.w > 1").explain_plan(partial("k", "v").schema, verbose=True)
     assert plan.startswith("MergeInsert: on=[k], when_matched=UpdateIf(target.w > 1), when_not_matched=DoNothing")
     assert "kept of updated rows: w, s" in plan
-    assert "columns=[k, w]" in plan
+    assert "projection=[k, w]" in plan
     before = data_files(tmp_path / "d")
     plan = upsert(dataset).analyze_plan(SOURCE)
     assert "num_inserted_rows=2, num_updated_rows=2" in plan

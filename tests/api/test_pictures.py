@@ -202,7 +202,7 @@ def test_plans_are_drawn(dataset: lance.LanceDataset, verbose: bool) -> None:
     number, arrows, text = boxes(plan.to_svg())
     assert number == plan.count("└─") + 1
     assert arrows == number - 1
-    for word in ("Scan", "Limit", "Filter", "$x$ & <y>", "fetch=5"):
+    for word in ("LanceRead", "GlobalLimitExec", "FilterExec", "$x$ & <y>", "fetch=5"):
         assert word in text
     assert ("fragment 0" in text) == verbose
     assert plan == str(plan)

@@ -241,7 +241,7 @@ def test_facts(viewer: Viewer) -> None:
     assert storage["deleted_rows"] == 200
     assert {column["column"] for column in storage["columns"]} >= {"id", "nested.a", "vector"}
     assert storage["advice"][0].startswith("lance-dataset compact ")
-    assert "Scan" in get(viewer, "api/plan", filter="id > 3").json["analysis"]
+    assert "LanceRead" in get(viewer, "api/plan", filter="id > 3").json["analysis"]
     assert get(viewer, "api/map", column=3, filter="id < 100").table.num_rows == 80
     assert get(viewer, "api/map", column=0).status == 400
     assert get(viewer, "api/statistics", column=1).json["nulls"] == 100

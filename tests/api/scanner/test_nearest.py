@@ -204,21 +204,21 @@ def test_plans(both: tuple[Any, Any]) -> None:
     plan = both[0].scanner(nearest=nearest, filter="x = 1", **options).explain_plan()
     lines = [line.strip(" └─") for line in plan.splitlines()]
     assert [line.split(":")[0] for line in lines] == [
-        "Project",
-        "LateMaterialize",
-        "Limit",
-        "Sort",
-        "Filter",
-        "KNN",
-        "Scan",
+        "ProjectionExec",
+        "LanceRead",
+        "GlobalLimitExec",
+        "SortExec",
+        "FilterExec",
+        "KNNVectorDistance",
+        "LanceRead",
     ]
-    assert lines[5] == "KNN: column=v, metric=l2, k=5, queries=2, distances=1 to any, exact"
+    assert lines[5] == "KNNVectorDistance: metric=l2, column=v, k=5, queries=2, distances=1 to any, exact"
     plan = both[0].scanner(nearest=nearest, filter="x = 1", prefilter=True, **options).explain_plan(verbose=True)
-    assert plan.index("KNN") < plan.index("Filter: x = 1") < plan.index("Scan")
+    assert plan.index("KNN") < plan.index("FilterExec: x = 1") < plan.index("num_fragments=")
     assert "2 query vectors of 3 elements" in plan
     assert "use_index=False" in both[0].scanner(nearest={**nearest, "use_index": False}).explain_plan(verbose=True)
     text = both[0].scanner(nearest=nearest, **options).analyze_plan()
-    assert "exact  [rows=60, " in text
+    assert "exact, metrics=[output_rows=60, " in text
     assert "Total: 4 rows in 1 batches" in text
     assert "Total: 4 rows counted" in both[0].scanner(nearest=nearest, **options).analyze_plan(count_rows=True)
 

@@ -294,7 +294,7 @@ def test_scanner(tmp_path: Path) -> None:
     assert scanner.head(2).num_rows == 2
     assert scanner.dataset_schema == dataset.schema
     plan = scanner.explain_plan()
-    assert all(word in plan for word in ("MinHashSearch", "MinHashFlatSearch", "Filter: i > 1", "Sort"))
+    assert all(word in plan for word in ("MinHashSearch", "MinHashFlatSearch", "FilterExec: i > 1", "SortExec"))
     assert "MinHashQuery" in repr(scanner)
     seen: list[Any] = []
     told = dataset.scanner(nearest=MinHashQuery(BASE, "t"), scan_stats_callback=seen.append, batch_size=3)

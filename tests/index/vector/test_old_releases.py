@@ -62,7 +62,7 @@ def test_searches(name: str) -> None:
             assert ids == their_ids
             np.testing.assert_allclose(distances, their_distances, rtol=1e-4, atol=1e-4)
     plan = mine.scanner(nearest={"column": "v", "q": np.zeros(8), "k": 6}).explain_plan()
-    assert "ANNIndex" in plan
+    assert "ANNSubIndex" in plan
 
 
 @pytest.mark.parametrize("name", sorted(UNREADABLE))

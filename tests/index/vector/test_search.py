@@ -190,10 +190,10 @@ def test_plans(tmp_path: Path) -> None:
     dataset = lance_dataset.dataset(tmp_path)
     nearest = {"column": "v", "q": np.zeros(DIMENSION), "k": 3, "nprobes": 2, "refine_factor": 4}
     plan = dataset.scanner(nearest=nearest).explain_plan(verbose=True)
-    assert "ANNIndex: column=v, metric=l2, k=3, index=v_idx, IVF_PQ, partitions=" in plan
+    assert "ANNSubIndex: name=v_idx, k=3, deltas=1, metric=L2, column=v, IVF_PQ, partitions=" in plan
     assert "partitions searched: 2" in plan
     assert "exact distances of 12 candidates" in plan
-    assert "ANNIndex" in dataset.scanner(nearest=nearest).analyze_plan()
+    assert "ANNSubIndex" in dataset.scanner(nearest=nearest).analyze_plan()
     plan = dataset.scanner(nearest={**nearest, "use_index": False}).explain_plan(verbose=True)
     assert "use_index=False" in plan
     plan = dataset.scanner(nearest={**nearest, "metric": "dot"}).explain_plan(verbose=True)

@@ -75,10 +75,10 @@ class MinHashScanner(SearchScanner):
         wanted = request.limit + request.offset
         left = () if request.only_indexed else search.unindexed(request.fragments)
         steps = [
-            f"Project: columns=[{', '.join(request.output.schema.names)}]",
-            f"Limit: skip={request.offset}, fetch={request.limit}",
-            *([f"Sort: by=[{', '.join(key.column for key in request.order_by)}]"] if request.order_by else ()),
-            *([f"Filter: {request.postfilter}"] if request.postfilter is not None else ()),
+            f"ProjectionExec: expr=[{', '.join(request.output.schema.names)}]",
+            f"GlobalLimitExec: skip={request.offset}, fetch={request.limit}",
+            *([f"SortExec: expr=[{', '.join(key.column for key in request.order_by)}]"] if request.order_by else ()),
+            *([f"FilterExec: {request.postfilter}"] if request.postfilter is not None else ()),
         ]
         where = "" if request.prefilter is None else f", where={request.prefilter}"
         lines = [f"{_corner(depth)}{step}" for depth, step in enumerate(steps)]

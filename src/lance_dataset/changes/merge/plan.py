@@ -85,7 +85,8 @@ class LookUpPlan(PlanNode):
     def summary(self) -> str:
         """Return the step on one line."""
         known = "" if self.source_rows is None else f" of {self.source_rows:,} rows"
-        return f"LookUp: keys=[{', '.join(self.keys)}] in a hash table of the source{known}"
+        pairs = ", ".join(f"({key}, {key})" for key in self.keys)
+        return f"HashJoinExec: on=[{pairs}], in a hash table of the source{known}"
 
 
 def explained_plan(
@@ -128,7 +129,11 @@ def analyzed_plan(snapshot: Snapshot, merge: Merge) -> PlanText:
             new = list(prepared.change.files)
         size = sum(file.file_size_bytes or 0 for file in new)
         node.add(
-            prepared.inserted + prepared.updated, bytes=size, seconds=seconds, files=len(new), **prepared.statistics
+            prepared.inserted + prepared.updated,
+            seconds=seconds,
+            bytes_written=size,
+            num_files_written=len(new),
+            **prepared.statistics,
         )
         found = prepared.updated if merge.clauses.matched is WhenMatched.UPDATE else prepared.deleted
         metrics.node("look up").add(found)

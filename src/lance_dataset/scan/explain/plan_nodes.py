@@ -116,7 +116,7 @@ class CountPlan(PlanNode):
 
     def summary(self) -> str:
         """Describe the step on one line."""
-        return "Count: the manifest knows the number" if self.from_manifest else "Count: remaining rows"
+        return f"AggregateExec: count of {'rows, which the manifest knows' if self.from_manifest else 'remaining rows'}"
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class LimitPlan(PlanNode):
 
     def summary(self) -> str:
         """Describe the step on one line."""
-        return f"Limit: skip={self.skip}, fetch={'all' if self.fetch is None else self.fetch}"
+        return f"GlobalLimitExec: skip={self.skip}, fetch={self.fetch}"
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,8 @@ class SortPlan(PlanNode):
             f"{key.column} {'ASC' if key.ascending else 'DESC'} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
             for key in self.keys
         )
-        return f"Sort: {keys}" if self.top is None else f"TopK: {self.top} rows by {keys}"
+        top = "" if self.top is None else f"TopK(fetch={self.top}), "
+        return f"SortExec: {top}expr=[{keys}]"
 
     def details(self) -> Sequence[str]:
         """Describe every key column."""
@@ -164,7 +165,7 @@ class ProjectPlan(PlanNode):
 
     def summary(self) -> str:
         """Describe the step on one line."""
-        return f"Project: {listed(self.names) or 'no columns'}"
+        return f"ProjectionExec: expr=[{listed(self.names)}]"
 
     def details(self) -> Sequence[str]:
         """Describe the source of every column."""
@@ -181,7 +182,8 @@ class LatePlan(PlanNode):
     def summary(self) -> str:
         """Describe the step on one line."""
         size = sum(column.stored_bytes for column in self.columns)
-        return f"LateMaterialize: {listed([column.name for column in self.columns])} (about {size:.3g} B per row)"
+        names = listed([column.name for column in self.columns])
+        return f"LanceRead: projection=[{names}], source=stream(_rowid), about {size:.3g} B per row"
 
     def details(self) -> Sequence[str]:
         """Describe every column."""
@@ -205,7 +207,7 @@ class FilterPlan(PlanNode):
     def summary(self) -> str:
         """Describe the step on one line."""
         encoded = f", encoded=[{listed(self.encoded)}]" if self.encoded else ""
-        return f"Filter: {' '.join(self.text.split())}{encoded}"
+        return f"FilterExec: {' '.join(self.text.split())}{encoded}"
 
     def details(self) -> Sequence[str]:
         """Return the parts of the filter, and the engine that computes them."""
@@ -263,15 +265,15 @@ class ScanPlan(PlanNode):
         """Describe the step on one line."""
         size = self.rows * sum(column.stored_bytes for column in self.columns)
         said = [
-            f"version={self.version}",
-            f"fragments={part_of(self.fragments, self.all_fragments)}",
+            f"projection=[{listed([column.name for column in self.columns])}]",
+            f"num_fragments={part_of(self.fragments, self.all_fragments)}",
             f"rows={part_of(self.rows, self.all_rows)}",
-            f"columns=[{listed([column.name for column in self.columns])}]",
+            f"version={self.version}",
             f"bytes=about {bytes_text(size)}",
             f"batch_size={self.batch_size}",
             f"order={'kept' if self.is_in_order else 'any'}",
         ]
-        return f"Scan: {', '.join([*said, *self.pruned])}"
+        return f"LanceRead: {', '.join([*said, *self.pruned])}"
 
     def details(self) -> Sequence[str]:
         """Describe how the step works, every column, and every fragment."""
@@ -323,6 +325,8 @@ def rendered(
 ) -> PlanText:
     """Render a plan as text: one step per line, each below the step that consumes its rows.
 
+    Steps and counters have the names of the reference, which programs look for.
+
     Parameters
     ----------
     root
@@ -341,7 +345,7 @@ def rendered(
     while node is not None:
         indent = "   " * (depth - 1) + "└─ " if depth else ""
         counted = None if node.metric is None else counters.get(node.metric)
-        lines.append(indent + node.summary() + ("" if counted is None else f"  [{counted}]"))
+        lines.append(indent + node.summary() + ("" if counted is None else f", metrics=[{counted}]"))
         if verbose:
             bar = "   " * depth + ("│  " if node.child is not None else "   ")
             lines.extend(f"{bar}{line}" for line in node.details())

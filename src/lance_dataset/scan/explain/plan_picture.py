@@ -101,6 +101,6 @@ def _parsed(text: str) -> tuple[list[_Step], str]:
 
 
 def _step(text: str, depth: int) -> _Step:
-    text, counted, run = text.partition("  [")
+    text, counted, run = text.partition(", metrics=[")
     name, _, facts = text.partition(": ")
     return _Step(depth, name, facts, run.removesuffix("]") if counted else "")

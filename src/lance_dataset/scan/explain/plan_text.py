@@ -14,14 +14,14 @@ SHOWN = 12
 
 def counters_text(node: NodeMetrics) -> str:
     """Summarize the counters of a step."""
-    parts = [f"rows={node.rows:,}"]
+    parts = [f"output_rows={node.rows}"]
     if node.batches:
-        parts.append(f"batches={node.batches:,}")
+        parts.append(f"output_batches={node.batches}")
     if node.bytes:
-        parts.append(f"bytes={bytes_text(node.bytes)}")
+        parts.append(f"output_bytes={bytes_text(node.bytes)}")
     if node.seconds:
-        parts.append(f"time={seconds_text(node.seconds)}")
-    parts.extend(f"{name}={number:,}" for name, number in node.counts.items())
+        parts.append(f"elapsed_compute={seconds_text(node.seconds)}")
+    parts.extend(f"{name}={number}" for name, number in node.counts.items())
     return ", ".join(parts)
 
 

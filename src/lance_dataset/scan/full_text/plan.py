@@ -10,7 +10,7 @@ from lance_dataset.scan.explain.plan_nodes import PlanNode
 from lance_dataset.scan.explain.scored_plan import scored_plan
 from lance_dataset.scan.full_text.rows import TextRequest
 from lance_dataset.scan.full_text.scope import SearchScope
-from lance_dataset.scan.text_queries import FullTextQuery
+from lance_dataset.scan.text_queries import FullTextQuery, MatchQuery, PhraseQuery
 
 __all__ = ["TextSearchPlan", "text_plan"]
 
@@ -38,9 +38,17 @@ class TextSearchPlan(PlanNode):
 
     def summary(self) -> str:
         """Describe the step on one line."""
-        names = ", ".join(name for name, _, _ in self.columns)
         where = f", where={self.condition}" if self.condition else ""
-        return f"{type(self.query).__name__}: columns=[{names}], best={self.best or 'all'}{where}"
+        return f"{self._search()}, best={self.best or 'all'}{where}"
+
+    def _search(self) -> str:
+        query = self.query
+        names = ", ".join(name for name, _, _ in self.columns)
+        if isinstance(query, MatchQuery):
+            return f"MatchQuery: column={names}, query=[{query.query}]"
+        if isinstance(query, PhraseQuery):
+            return f"PhraseQuery: column={names}, query={query.query}"
+        return f"CompoundFtsScorer: query={type(query).__name__}, columns=[{names}]"
 
     def details(self) -> Sequence[str]:
         """Describe how the texts of each column are found."""

@@ -52,7 +52,7 @@ class KnnPlan(PlanNode):
         """Describe the step on one line."""
         queries = "" if self.queries == 1 else f", queries={self.queries}"
         limits = f", distances={self.limits}" if self.limits else ""
-        return f"KNN: column={self.column}, metric={self.distance}, k={self.k}{queries}{limits}, exact"
+        return f"KNNVectorDistance: metric={self.distance}, column={self.column}, k={self.k}{queries}{limits}, exact"
 
     def details(self) -> Sequence[str]:
         """Describe the query."""
@@ -69,8 +69,10 @@ class AnnPlan(PlanNode):
     ----------
     column, distance, k, queries
         See `KnnPlan`.
-    index
-        Name, kind and numbers of segments and partitions of the index.
+    index, segments
+        Name of the index, and number of its segments.
+    partitions
+        Kind of the index, and number of its partitions.
     steps
         What happens besides, one line each.
     """
@@ -80,13 +82,16 @@ class AnnPlan(PlanNode):
     k: int
     queries: int
     index: str
+    segments: int
+    partitions: str
     steps: tuple[str, ...]
     metric: ClassVar[str | None] = "nearest"
 
     def summary(self) -> str:
         """Describe the step on one line."""
         queries = "" if self.queries == 1 else f", queries={self.queries}"
-        return f"ANNIndex: column={self.column}, metric={self.distance}, k={self.k}{queries}, {self.index}"
+        search = f"name={self.index}, k={self.k}, deltas={self.segments}, metric={self.distance.capitalize()}{queries}"
+        return f"ANNSubIndex: {search}, column={self.column}, {self.partitions}"
 
     def details(self) -> Sequence[str]:
         """Describe the steps."""
@@ -129,12 +134,10 @@ def _ann_plan(reader: TableReader, request: NearestRequest, use: IndexUse) -> Pl
     elif candidates.filter is not None:
         found = scan_plan(reader, replace(candidates, projection=Projection((), candidates.projection.schema)))
         child = found.child if isinstance(found, ProjectPlan) else found
-    description = f"index={index.name}, {index.kind}, partitions={index.num_partitions}"
-    if len(index.segments) > 1:
-        description += f", segments={len(index.segments)}"
     return AnnPlan(
         *(child, search.column.name, search.metric, search.query.k, search.num_queries),
-        *(description, tuple(_steps(request, use, len(outside)))),
+        *(index.name, len(index.segments), f"{index.kind}, partitions={index.num_partitions}"),
+        tuple(_steps(request, use, len(outside))),
     )
 
 
