@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -41,9 +40,8 @@ class ShardCounters:
     def __init__(self, also: ShardCounters | None = None) -> None:
         self._also = also
         self._lock = SharedLock()
-        sums, self._timed = _SUMS, _TIMED
-        if also is None:
-            sums, self._timed = (*sums, *_MERGE_SUMS), (*_TIMED, *_MERGE_TIMED)
+        sums = _SUMS if also else (*_SUMS, *_MERGE_SUMS)
+        self._timed = _TIMED if also else (*_TIMED, *_MERGE_TIMED)
         steps = [f"{name}_{what}" for name in self._timed for what in ("count", "ns")]
         self._counts = dict.fromkeys((*steps, *sums), 0)
         self._puts: dict[int, int] = {}

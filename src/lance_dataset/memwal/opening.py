@@ -88,7 +88,14 @@ def _replay(
 ) -> tuple[Memtable, int]:
     """Read the rows of a log that are in no SSTable. Those of all generations but the newest are flushed.
 
-    Returns the memtable of the newest generation, and the number of entries with such rows. Nothing is flushed before all entries have been checked: it would go on behind those that turn out to be misplaced.
+    Nothing is flushed before all entries have been checked: it would go on behind those that turn out to be misplaced.
+
+    Returns
+    -------
+    memtable : Memtable
+        Rows of the newest generation.
+    entries : int
+        Number of entries with rows that were in no SSTable.
     """
     memtable = core.new_memtable(shard.generation)
     full: list[Memtable] = []

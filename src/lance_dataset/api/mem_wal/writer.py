@@ -108,7 +108,7 @@ class ShardWriter:
         self._core.abort()
 
     def stats(self) -> dict[str, int]:
-        """Return counts and times of puts, of entries of the log, of flushes, of waits for flushes, and of the recovery.
+        """Return counts and times of puts, of log entries, of flushes, of waits for flushes, and of the recovery.
 
         ``put_p50_us`` and ``put_p99_us`` are the microseconds that half of the puts and 99 % of them took at most, a
         quarter too high at worst. `ShardStatus.metrics` sums up the writers of this process, and has those of merges.
