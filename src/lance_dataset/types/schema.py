@@ -34,6 +34,7 @@ __all__ = [
     "Field",
     "Schema",
     "numbered",
+    "stated_encoding",
     "unnumbered",
 ]
 
@@ -538,7 +539,7 @@ def _append_proto(node: Field, parent_id: int, messages: list[file_pb2.Field]) -
         parent_id=parent_id if node.id >= 0 else _UNASSIGNED,  # parts of a descriptor have neither, as in the reference
         logical_type=node.logical_type,
         nullable=node.nullable,
-        encoding=_legacy_encoding(node.logical_type),
+        encoding=stated_encoding(node.logical_type),
     )
     if node.metadata:
         message.extension_name = node.metadata.get(EXTENSION_NAME, b"").decode()
@@ -557,8 +558,8 @@ def _append_proto(node: Field, parent_id: int, messages: list[file_pb2.Field]) -
         _append_proto(child, node.id, messages)
 
 
-def _legacy_encoding(logical_type: str) -> file_pb2.Field.Encoding:
-    """Return the 0.1 encoding name, which the reference still writes into every field; readers of 2.x ignore it."""
+def stated_encoding(logical_type: str) -> file_pb2.Field.Encoding:
+    """Return the 0.1 encoding of a type, which every stored field still states; readers of 2.x ignore it."""
     if logical_type in ("null", "struct"):
         return file_pb2.Field.NONE
     if logical_type in ("string", "large_string", "binary", "large_binary", "json"):
