@@ -16,6 +16,7 @@ from lance_dataset.memwal.keys import KeyColumns, newest_rows
 from lance_dataset.memwal.maintained import SsTableIndices
 from lance_dataset.memwal.memtable import Memtable
 from lance_dataset.memwal.places import ShardPlace
+from lance_dataset.memwal.routing import ShardRouting
 from lance_dataset.memwal.schemas import sstable_schema
 from lance_dataset.memwal.shard_manifest import SsTable
 from lance_dataset.table.apply import first_manifest
@@ -69,7 +70,9 @@ def write_sstable(place: ShardPlace, memtable: Memtable, base: Manifest, indices
     manifest = indices.write(root, manifest)
     publish_version(place.store, root, manifest, Transaction(0, operation), Naming.V2)
     key_bytes = memtable.key_bytes() if memtable.key else None
-    return SsTable(memtable.generation, name, memtable.num_bytes, rows.num_rows, key_bytes)
+    routing = ShardRouting.of(base, memtable.key)
+    marks = None if routing is None else routing.marks(rows.column(routing.column).combine_chunks())
+    return SsTable(memtable.generation, name, memtable.num_bytes, rows.num_rows, key_bytes, marks)
 
 
 def _without_older(place: ShardPlace, root: str, fragment: Fragment, key: KeyColumns, rows: pa.Table) -> Fragment:

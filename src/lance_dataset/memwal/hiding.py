@@ -33,6 +33,8 @@ class _Hidden:
 
     Attributes
     ----------
+    key
+        Columns by which rows are compared.
     tables
         The SSTables.
     addresses
@@ -41,6 +43,7 @@ class _Hidden:
         The version without these rows, once it is asked for.
     """
 
+    key: KeyColumns
     tables: frozenset[str] = frozenset()
     addresses: _Addresses = field(default_factory=lambda: np.empty(0, np.uint64))
     base: list[Snapshot] = field(default_factory=list)
@@ -92,12 +95,12 @@ def _of_sstables(sources: LsmSources) -> _Hidden:
     companions = sources.base.reader.companions
     tables = {table.snapshot.uri: table for shard in sources.shards for table in shard}
     known = companions.get(_Hidden)
-    if not isinstance(known, _Hidden) or not known.tables <= tables.keys():
-        known = _Hidden()
+    if not isinstance(known, _Hidden) or known.key != sources.key or not known.tables <= tables.keys():
+        known = _Hidden(sources.key)
     more = [table.keys for uri, table in tables.items() if uri not in known.tables]
     if more:
         addresses = np.union1d(known.addresses, _found(sources.base, sources.key, more))
-        known = companions[_Hidden] = _Hidden(frozenset(tables), addresses)
+        known = companions[_Hidden] = _Hidden(sources.key, frozenset(tables), addresses)
     return known
 
 

@@ -14,6 +14,7 @@ from lance_dataset.index.open_segments import FieldIndex, IndexedValue
 from lance_dataset.index.scalar.conditions import Interval, ValueCondition
 from lance_dataset.index.scalar.value_order import order_of
 from lance_dataset.memwal.lsm_scan import scanned_columns
+from lance_dataset.memwal.routing import may_hold
 from lance_dataset.memwal.schemas import TOMBSTONE, conformed
 from lance_dataset.memwal.sources import LsmSources
 from lance_dataset.properties import cached_property
@@ -62,7 +63,7 @@ class KeyLookup:
         """
         names = self._sources.key.names
         given = pa.RecordBatch.from_arrays([key.field(number) for number in range(len(names))], list(names))
-        found = _in_shards(self._sources, self._sources.key.array(given)[0].as_py(), self._wanted)
+        found = _in_shards(self._sources, given, self._wanted)
         if found is None:
             found = self._in_base(given)
         return pa.RecordBatch.from_arrays(found.columns, schema=self.schema)
@@ -134,8 +135,9 @@ def _text(name: str, column: pa.Array) -> str | None:
     return None
 
 
-def _in_shards(sources: LsmSources, key: object, wanted: list[Field]) -> pa.RecordBatch | None:
+def _in_shards(sources: LsmSources, given: pa.RecordBatch, wanted: list[Field]) -> pa.RecordBatch | None:
     """Return the newest row of a key in memtables and SSTables: none if it was deleted. None without any."""
+    key, marks = sources.key.array(given)[0].as_py(), sources.wanted(given)
     for memtable in sources.memtables:
         row = memtable.find(key)
         if row is not None:
@@ -143,6 +145,8 @@ def _in_shards(sources: LsmSources, key: object, wanted: list[Field]) -> pa.Reco
             return conformed(row, memtable.names, wanted, "memtable").slice(0, 0 if dead else 1)
     for shard in sources.shards:
         for sstable in shard:
+            if not may_hold(sources.marks.get(sstable), marks):
+                continue
             found = sstable.find(key, wanted)
             if found is not None:
                 return found[0].slice(0, 0 if found[1][0].as_py() else 1)

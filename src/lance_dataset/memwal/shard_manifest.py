@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_dataset._proto import mem_wal_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
@@ -26,6 +29,8 @@ class SsTable:
         Name of the folder.
     in_memory_bytes, physical_rows, primary_key_bytes
         Sizes, None if they are not known.
+    marks
+        Marks of the sharding values of all rows, see `lance_dataset.memwal.routing`; None if they are not known.
     """
 
     generation: int
@@ -33,6 +38,7 @@ class SsTable:
     in_memory_bytes: int | None = None
     physical_rows: int | None = None
     primary_key_bytes: int | None = None
+    marks: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,8 @@ class ShardManifest:
 
 #: Start of a field that no release reads, with 16 bytes: number 1000, with a length.
 _UNREAD = b"\xc2\x3e\x10"
+#: Number of the field of an SSTable with one of its marks, which other libraries skip, and its wire type.
+_MARKS, _LENGTH_DELIMITED = 1001, 2
 
 
 def claiming_bytes(manifest: ShardManifest) -> bytes:
@@ -96,16 +104,7 @@ def encode_shard_manifest(manifest: ShardManifest) -> bytes:
         replay_after_wal_entry_position=manifest.replay_after,
         wal_entry_position_last_seen=manifest.last_seen,
         current_generation=manifest.generation,
-        sstables=[
-            mem_wal_pb2.SsTable(
-                generation=table.generation,
-                path=table.path,
-                in_memory_bytes=table.in_memory_bytes,
-                physical_rows=table.physical_rows,
-                primary_key_bytes=table.primary_key_bytes,
-            )
-            for table in manifest.sstables
-        ],
+        sstables=[_sstable_message(table) for table in manifest.sstables],
         shard_spec_id=manifest.spec_id,
         shard_id=uuid_to_proto(manifest.shard_id),
         shard_field_entries=[
@@ -114,6 +113,28 @@ def encode_shard_manifest(manifest: ShardManifest) -> bytes:
         status=mem_wal_pb2.SEALED if manifest.sealed else mem_wal_pb2.ACTIVE,
     )
     return message.SerializeToString(deterministic=True)
+
+
+def _sstable_message(table: SsTable) -> mem_wal_pb2.SsTable:
+    message = mem_wal_pb2.SsTable(
+        generation=table.generation,
+        path=table.path,
+        in_memory_bytes=table.in_memory_bytes,
+        physical_rows=table.physical_rows,
+        primary_key_bytes=table.primary_key_bytes,
+    )
+    for mark in sorted(table.marks or ()):
+        content = mark.encode()
+        message.MergeFromString(_encoded(_MARKS << 3 | _LENGTH_DELIMITED) + _encoded(len(content)) + content)
+    return message
+
+
+def _encoded(number: int) -> bytes:
+    parts = bytearray()
+    while number > 0x7F:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*parts, number])
 
 
 def decode_shard_manifest(data: bytes, where: str) -> ShardManifest:
@@ -152,7 +173,13 @@ def _sstable(message: mem_wal_pb2.SsTable) -> SsTable:
         getattr(message, name) if message.HasField(name) else None
         for name in ("in_memory_bytes", "physical_rows", "primary_key_bytes")
     ]
-    return SsTable(message.generation, message.path, *sizes)
+    unknown: Iterable[Any] = UnknownFieldSet(message)  # type: ignore[assignment]
+    found = [each for each in unknown if each.field_number == _MARKS and each.wire_type == _LENGTH_DELIMITED]
+    try:
+        marks = frozenset(bytes(each.data).decode() for each in found)
+    except UnicodeDecodeError:
+        marks = frozenset()  # a field of someone else
+    return SsTable(message.generation, message.path, sizes[0], sizes[1], sizes[2], marks or None)
 
 
 def _check_sstables(manifest: ShardManifest, where: str) -> None:

@@ -203,16 +203,10 @@ class Logged(Shown):
 
     def mem_wal_snapshots(self) -> list[ShardSnapshot]:
         """Return the SSTables that each shard has now, for readers of `lance_dataset.mem_wal`."""
-        from lance_dataset.api.mem_wal.shards import ShardSnapshot
+        from lance_dataset.api.mem_wal.shards import snapshot_of
         from lance_dataset.memwal.sources import flushed_shards
 
-        found = []
-        for shard in flushed_shards(self.snapshot):
-            snapshot = ShardSnapshot(shard.shard_id)
-            for generation, path in shard.sstables.items():
-                snapshot.with_sstable(generation, path)
-            found.append(snapshot)
-        return found
+        return [snapshot_of(shard) for shard in flushed_shards(self.snapshot)]
 
     def mem_wal_status(self) -> list[ShardStatus]:
         """Return the state of each shard: its writer, its SSTables, and its log.

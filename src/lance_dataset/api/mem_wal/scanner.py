@@ -44,7 +44,7 @@ class LsmScanner:
     Make one with `ShardWriter.lsm_scanner` or `LsmScanner.from_snapshots`. Methods that set options return the scanner.
     """
 
-    def __init__(self, open_all: Callable[[], LsmSources], schema: pa.Schema) -> None:
+    def __init__(self, open_all: Callable[[str | None], LsmSources], schema: pa.Schema) -> None:
         self._open_all = open_all
         self._schema = schema
         self._query = LsmQuery()
@@ -67,7 +67,9 @@ class LsmScanner:
         """
         base, tables = dataset.snapshot, tables_of(shard_snapshots)
         key = key_of(base)
-        return LsmScanner(lambda: open_sources(base, key, tables), base.manifest.schema.storage_arrow)
+        return LsmScanner(
+            lambda filter: open_sources(base, key, tables, filter=filter), base.manifest.schema.storage_arrow
+        )
 
     def project(self, columns: list[str]) -> LsmScanner:
         """Return only some columns. Those of the primary key are added at the end if they are missing."""
@@ -106,7 +108,7 @@ class LsmScanner:
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Run the scan as a stream."""
-        sources = self._open_all()
+        sources = self._open_all(self._query.filter)
         return pa.RecordBatchReader.from_batches(lsm_schema(sources, self._query), lsm_batches(sources, self._query))
 
     def to_batches(self) -> list[pa.RecordBatch]:
@@ -119,11 +121,11 @@ class LsmScanner:
         MissingFileError, CorruptFileError
             An SSTable does not exist or cannot be read.
         """
-        return list(lsm_batches(self._open_all(), self._query))
+        return list(lsm_batches(self._open_all(self._query.filter), self._query))
 
     def to_table(self) -> pa.Table:
         """Run the scan and return a table; errors are those of `to_batches`."""
-        return lsm_table(self._open_all(), self._query)
+        return lsm_table(self._open_all(self._query.filter), self._query)
 
     def to_batch(self) -> pa.RecordBatch:
         """Run the scan and return one batch; errors are those of `to_batches`."""
@@ -133,4 +135,4 @@ class LsmScanner:
 
     def count_rows(self) -> int:
         """Return the number of rows; errors are those of `to_batches`."""
-        return lsm_count(self._open_all(), self._query)
+        return lsm_count(self._open_all(self._query.filter), self._query)

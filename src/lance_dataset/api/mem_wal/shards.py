@@ -16,7 +16,7 @@ from lance_dataset.memwal.sources import ShardTables
 from lance_dataset.records.schema import LanceSchema
 from lance_dataset.table.operations import CompactedSsTable
 
-__all__ = ["ShardSnapshot", "compacted_sstables", "evaluate_sharding_spec", "tables_of"]
+__all__ = ["ShardSnapshot", "compacted_sstables", "evaluate_sharding_spec", "snapshot_of", "tables_of"]
 
 
 class ShardSnapshot:
@@ -82,8 +82,16 @@ class ShardSnapshot:
         if path in ("", ".", "..") or set(path) & set("/\\\0"):
             raise InvalidInputError(f"{path!r} is not the name of a folder of the shard")
         known = {**self._tables.sstables, checked_integer("generation", generation): path}
-        self._tables = ShardTables(self._tables.shard_id, known)
+        marks = {number: each for number, each in self._tables.marks.items() if number != generation}
+        self._tables = ShardTables(self._tables.shard_id, known, marks)
         return self
+
+
+def snapshot_of(tables: ShardTables) -> ShardSnapshot:
+    """Return a snapshot with the SSTables of a shard."""
+    made = ShardSnapshot(tables.shard_id)
+    made._tables = tables
+    return made
 
 
 def tables_of(snapshots: Iterable[ShardSnapshot]) -> list[ShardTables]:
@@ -98,7 +106,7 @@ def tables_of(snapshots: Iterable[ShardSnapshot]) -> list[ShardTables]:
     for each in snapshots:
         if not isinstance(each, ShardSnapshot):
             raise TypeError(f"a list of ShardSnapshot is needed, not one with {type(each).__name__}")
-        found.append(ShardTables(checked_shard_id(each.shard_id), each.sstables))
+        found.append(each._tables)
     return found
 
 

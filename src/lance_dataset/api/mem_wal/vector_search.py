@@ -79,7 +79,7 @@ class LsmVectorSearchPlanner:
             raise InvalidInputError(f"unknown distance type {distance_type!r}; use one of {sorted(METRICS)}")
         if filter is not None:
             compile_filter(filter, base.manifest.schema.storage_arrow)
-        self._sources = open_sources(base, key_of(base, pk_columns), tables_of(shard_snapshots))
+        self._sources = open_sources(base, key_of(base, pk_columns), tables_of(shard_snapshots), filter=filter)
         self._column, self._dimension = vector_column, kind.list_size
         self._metric = None if distance_type is None else METRICS[distance_type.lower()]
         self._filter = filter

@@ -137,12 +137,12 @@ class ShardWriter:
         key = key_of(self._snapshot)
         others = [each for each in tables_of(shard_snapshots or ()) if each.shard_id != self._core.place.shard_id]
 
-        def opened() -> LsmSources:
+        def opened(filter: str | None) -> LsmSources:
             # First the shard and then the table: what is merged meanwhile is in both, and not in neither.
             state = self._core.state()
-            mine = ShardTables(self._core.place.shard_id, {table.generation: table.path for table in state.sstables})
+            mine = ShardTables.of(self._core.place.shard_id, state.sstables)
             self._snapshot = self._snapshot.newest()
-            return open_sources(self._snapshot, key, [mine, *others], state.memtables)
+            return open_sources(self._snapshot, key, [mine, *others], state.memtables, filter)
 
         self._snapshot = self._snapshot.newest()
         return LsmScanner(opened, self._snapshot.manifest.schema.storage_arrow)
