@@ -87,6 +87,9 @@ def cases(spark: Any, lance: str, parquet: str, rows: int) -> dict[str, tuple[Ca
     def drained(frame: Any) -> None:
         frame.write.format("noop").mode("overwrite").save()
 
+    def counted(frame: Any) -> Any:
+        return frame.agg(*[F.count(name) for name in frame.columns]).collect()
+
     key = int(pq.read_table(parquet, columns=["orderkey"])["orderkey"][rows // 3].as_py())
     numbers = np.random.default_rng(1).choice(rows, min(1000, rows // 2), replace=False).tolist()
     wanted = spark.createDataFrame([(int(n),) for n in numbers], "row bigint").cache()
@@ -94,6 +97,7 @@ def cases(spark: Any, lance: str, parquet: str, rows: int) -> dict[str, tuple[Ca
     return {
         "all columns": (lambda: drained(load()), lambda: drained(other())),
         "all columns, table()": (lambda: drained(table(spark, lance).df()), lambda: drained(other())),
+        "all columns counted": (lambda: counted(load()), lambda: counted(other())),
         "count(*), format": (lambda: load().count(), lambda: other().count()),
         "count(*), table()": (lambda: table(spark, lance).count(), lambda: other().count()),
         "Q6, columns named": (lambda: sql(Q6, load(columns=Q6_COLUMNS)), lambda: sql(Q6, other())),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.errors import SchemaError, UnsupportedError
 
-__all__ = ["check_storable", "conform_batch", "contains_type"]
+__all__ = ["check_storable", "conform_batch", "contains_type", "with_unscaled_decimals"]
+
+#: Decimals of so many digits fit into 64 bits.
+_MOST_DIGITS = 18
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, purpose: str) -> pa.RecordBatch:
@@ -49,6 +53,40 @@ def _conform(array: pa.Array, field: pa.Field, purpose: str) -> pa.Array:
         raise UnsupportedError(
             f"Column {field.name!r} of type {array.type} cannot be {purpose} as {field.type} without loss: {error}"
         ) from error
+
+
+def with_unscaled_decimals(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with int64 in place of decimal128 of at most 18 digits: 1.25 becomes 125.
+
+    Parameters
+    ----------
+    batch
+        Decimals nested in other columns stay as they are.
+
+    Raises
+    ------
+    UnsupportedError
+        A value has more digits than its type says.
+    """
+    names, columns = batch.schema.names, batch.columns
+    columns = [_unscaled(array, name) for array, name in zip(columns, names, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _unscaled(array: pa.Array, name: str) -> pa.Array:
+    if not pa.types.is_decimal128(array.type) or array.type.precision > _MOST_DIGITS:
+        return array
+    values = array.buffers()[1]
+    if values is None or not len(array):
+        return pa.nulls(len(array), pa.int64())
+    words = np.frombuffer(values, "<i8", 2 * len(array), 16 * array.offset).reshape(-1, 2)
+    low = np.ascontiguousarray(words[:, 0])
+    wrong = (low >> 63) != words[:, 1]
+    if wrong.any() and (not array.null_count or (wrong & array.is_valid().to_numpy(zero_copy_only=False)).any()):
+        raise UnsupportedError(f"Column {name!r} of type {array.type} holds a value of more digits")
+    if not array.null_count:
+        return pa.array(low)
+    return pa.array(low, mask=array.is_null().to_numpy(zero_copy_only=False))
 
 
 def _with_micros(arrow: pa.DataType) -> pa.DataType:

@@ -189,7 +189,8 @@ class LanceReader(Shipped, DataSourceReader):
             return
         filters = [] if self.options.at_once else request.filters(self.target, dataset.schema)
         target = request.shown(self.target)
-        yield from request.few(self._read(dataset, partition, target, [*self.filters, *filters]))
+        for batch in request.few(self._read(dataset, partition, target, [*self.filters, *filters])):
+            yield request.delivered(batch)
 
     def _read(
         self, dataset: Any, partition: InputPartition, target: pa.Schema, filters: list[str]

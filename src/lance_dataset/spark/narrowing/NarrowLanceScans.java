@@ -11,11 +11,14 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.MakeDecimal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -24,6 +27,8 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -32,6 +37,9 @@ import org.apache.spark.unsafe.types.UTF8String;
  * A scan is a MapInArrow over one row for each task: a number, and a column named WIDE. The rule puts a column named
  * NARROW in its place: a struct of a text in JSON, which says what the query needs, and of the literals of the
  * conditions. The query still evaluates its conditions, so those that the scan does not understand cost time only.
+ *
+ * Decimals of at most 18 digits come as integers without their scale, which Spark turns into decimals: it reads decimals
+ * of Arrow through big numbers of Java, at ten times the cost.
  *
  * The text is compiled by the compiler that Spark generates code with. It does without lambdas and inferred types.
  */
@@ -43,6 +51,8 @@ public final class NarrowLanceScans extends Rule {
         "timestamp_ntz"
     }));
     private static final int MOST_VALUES = 1000;
+    /** Longs hold all decimals of so many digits. */
+    private static final int MOST_DIGITS = 18;
     /** Deeper expressions are not described: the parsers of JSON and of filters have limits. */
     private static final int DEEPEST = 90;
 
@@ -80,6 +90,9 @@ public final class NarrowLanceScans extends Rule {
         List children = list(plan.children());
         if (plan instanceof Project) {
             return over(plan, visit((LogicalPlan) children.get(0), plan.references(), new ArrayList(), limit));
+        }
+        if (plan instanceof Aggregate) {
+            return over(plan, visit((LogicalPlan) children.get(0), plan.references(), new ArrayList(), -1));
         }
         if (plan instanceof Filter) {
             AttributeSet both = needed == null ? null : needed.$plus$plus(plan.references());
@@ -138,14 +151,50 @@ public final class NarrowLanceScans extends Rule {
             texts.append(i > 0 ? "," : "");
             describe((Expression) conditions.get(i), all, values, texts, 0);
         }
-        if (kept.size() == all.size() && conditions.isEmpty() && limit < 0) {
+        List given = new ArrayList();
+        List shown = new ArrayList();
+        // Where all columns are needed as they are, rows would be copied once more.
+        boolean unscaled = needed != null && unscale(kept, given, shown);
+        if (!unscaled) {
+            given = kept;
+        }
+        if (kept.size() == all.size() && conditions.isEmpty() && limit < 0 && !unscaled) {
             return scan;
         }
-        String request = "{\"columns\":[" + columns + "],\"conditions\":[" + texts + "],\"limit\":" + limit + "}";
-        return over(scan, kept, request, values);
+        String request = "{\"columns\":[" + columns + "],\"conditions\":[" + texts + "],\"limit\":" + limit
+            + ",\"unscaled\":" + unscaled + "}";
+        MapInArrow narrow = over(scan, given, request, values);
+        return unscaled ? new Project(sequence(shown), narrow) : narrow;
     }
 
-    private static LogicalPlan over(MapInArrow scan, List output, String request, List values) {
+    /**
+     * Fills `given` with what the scan delivers for the columns `kept`, and `shown` with these columns made of it.
+     *
+     * Returns true if they differ, because there are decimals that fit into a long.
+     */
+    private static boolean unscale(List kept, List given, List shown) {
+        boolean differ = false;
+        for (int i = 0; i < kept.size(); i++) {
+            Attribute column = (Attribute) kept.get(i);
+            if (!(column.dataType() instanceof DecimalType)
+                    || ((DecimalType) column.dataType()).precision() > MOST_DIGITS) {
+                given.add(column);
+                shown.add(column);
+                continue;
+            }
+            DecimalType type = (DecimalType) column.dataType();
+            Attribute number = new AttributeReference(
+                column.name(), DataTypes.LongType, column.nullable(), Metadata.empty(), newId(), none());
+            given.add(number);
+            shown.add(new Alias(
+                new MakeDecimal(number, type.precision(), type.scale(), false),
+                column.name(), column.exprId(), column.qualifier(), scala.Option.apply(column.metadata()), none()));
+            differ = true;
+        }
+        return differ;
+    }
+
+    private static MapInArrow over(MapInArrow scan, List output, String request, List values) {
         Project before = (Project) scan.child();
         List parts = new ArrayList();
         parts.add(text("text"));
@@ -167,8 +216,15 @@ public final class NarrowLanceScans extends Rule {
     }
 
     private static Alias named(Expression value, String name) {
-        scala.collection.immutable.Seq none = sequence(new ArrayList());
-        return new Alias(value, name, org.apache.spark.sql.catalyst.expressions.NamedExpression$.MODULE$.newExprId(), none, scala.Option.empty(), none);
+        return new Alias(value, name, newId(), none(), scala.Option.empty(), none());
+    }
+
+    private static ExprId newId() {
+        return org.apache.spark.sql.catalyst.expressions.NamedExpression$.MODULE$.newExprId();
+    }
+
+    private static scala.collection.immutable.Seq none() {
+        return sequence(new ArrayList());
     }
 
     private static int smallest(List attributes) {

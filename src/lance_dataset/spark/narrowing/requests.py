@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import datasource as ds
 
+from lance_dataset.spark.batches import with_unscaled_decimals
 from lance_dataset.spark.pushdown import translate
 
 __all__ = ["REQUEST_COLUMN", "WIDE_COLUMN", "Request"]
@@ -54,12 +55,15 @@ class Request:
         Literals of the conditions.
     limit
         Number of rows that are needed at most; negative for all.
+    unscaled
+        True if decimals of at most 18 digits are delivered as int64, without their scale.
     """
 
     columns: tuple[int, ...]
     conditions: tuple[Mapping[str, Any], ...]
     values: tuple[Any, ...]
     limit: int
+    unscaled: bool
 
     @classmethod
     def read(cls, batch: pa.RecordBatch) -> Request | None:
@@ -69,11 +73,27 @@ class Request:
         text, *values = batch.column(REQUEST_COLUMN).flatten()
         request = json.loads(text[0].as_py())
         literals = tuple(_value(column) for column in values)
-        return cls(tuple(request["columns"]), tuple(request["conditions"]), literals, int(request["limit"]))
+        return cls(
+            tuple(request["columns"]),
+            tuple(request["conditions"]),
+            literals,
+            int(request["limit"]),
+            bool(request["unscaled"]),
+        )
 
     def shown(self, columns: pa.Schema) -> pa.Schema:
         """Return those of the columns of a frame that are needed."""
         return pa.schema([columns.field(position) for position in self.columns])
+
+    def delivered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch as the rule expects it.
+
+        Raises
+        ------
+        UnsupportedError
+            A decimal has more digits than its type says.
+        """
+        return with_unscaled_decimals(batch) if self.unscaled else batch
 
     def few(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield as many rows as are needed."""
