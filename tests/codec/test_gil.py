@@ -54,13 +54,13 @@ BRIEF = {
     # the number of blocks of all files, which the GIL guards
     *("lc_blocks_bytes", "lc_blocks_mark", "lc_blocks_forget", "lc_blocks_drop", "lc_popcount64"),
     # a field of a message from which Python objects are made as it is read
-    *("lc_record_next", "lc_record_varint"),
+    *("lc_record_next", "lc_record_varint", "lc_record_signs"),
 }
 #: Sizes for benchmarks, by their names there, so that most calls take a millisecond or more, and few much more.
 SIZES = {"SIZE": 8 << 20, "LARGE": 1 << 21, "ROWS": 1 << 14, "POOL": 2_000}
 PATIENCE = 20.0
 #: Functions that make an object of each thing they read, for which they need the GIL.
-MAKES_OBJECTS = {"metadata.scan_column"}
+MAKES_OBJECTS = {"metadata.scan_column", "manifests.scan"}
 
 
 def test_free_threading_is_not_declared() -> None:

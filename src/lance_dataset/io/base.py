@@ -143,6 +143,10 @@ class ObjectStore(abc.ABC):
         """Counts of reads and writes through this object, and through copies that share the counts."""
         return IOCounter()
 
+    def waits(self, prefix: str) -> bool:
+        """Return True if reads below a folder may wait for another machine, so that it pays to do several at a time."""
+        return self.is_remote
+
     def for_table(self: _Store, root: str, trusted_bases: tuple[str, ...] | None = None) -> _Store:
         """Return a store of the same objects, with the same counts, that knows the root and the trust of a table."""
         _ = self.statistics  # made here, so that both have it

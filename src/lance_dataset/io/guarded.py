@@ -114,6 +114,9 @@ class GuardedStore(ObjectStore):
     def exists(self, path: str) -> bool:
         return self.objects.exists(path)
 
+    def waits(self, prefix: str) -> bool:
+        return self.objects.waits(prefix)
+
     def modified(self, path: str) -> float:
         return self.objects.modified(path)
 

@@ -203,6 +203,16 @@ class LocalStore(ObjectStore):
         for path, status in walk_files(_checked(prefix).rstrip("/"), self.table_root):
             yield ObjectInfo(path, status.st_size, status.st_mtime)
 
+    def waits(self, prefix: str) -> bool:
+        try:
+            descriptor = os.open(_checked(prefix), os.O_RDONLY | _BINARY)
+        except OSError:  # there is nothing to wait for, or a system that does not open folders
+            return False
+        try:
+            return is_network_file(descriptor, os.fstat(descriptor).st_dev)
+        finally:
+            os.close(descriptor)
+
     def exists(self, path: str) -> bool:
         return os.path.isfile(_checked(path))
 

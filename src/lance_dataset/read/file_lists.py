@@ -8,7 +8,7 @@ from itertools import islice
 import pyarrow as pa
 
 from lance_dataset.read.location import TableLocation
-from lance_dataset.table.cleanup.file_usage import read_usage
+from lance_dataset.table.cleanup.file_usage import read_manifests
 from lance_dataset.table.cleanup.tracked_files import TrackedFiles
 from lance_dataset.table.versions import list_versions
 
@@ -53,7 +53,7 @@ def tracked_files(
     tracked = TrackedFiles(place.store, place.root, place.uri, place.storage_options, place.session)
 
     def rows() -> Iterator[tuple[object, ...]]:
-        for done, (manifest, files) in enumerate(read_usage(place.store, place.root, names), 1):
+        for done, (manifest, files) in enumerate(read_manifests(place.store, place.root, names), 1):
             for row in tracked.of_version(manifest, files):
                 yield manifest.version, *row
             if progress is not None:

@@ -48,6 +48,7 @@ _WRITABLE = (
     | Feature.NON_REUSABLE_FIELD_IDS
 )
 _READABLE = _WRITABLE | Feature.TAGGED_REUSE_INDEX | Feature.MANAGED_BLOBS
+_UNWRITABLE, _UNREADABLE = ~int(_WRITABLE), ~int(_READABLE)
 
 
 def check_readable(reader_flags: int, writer_flags: int, max_allocated_field_id: int | None, where: str) -> None:
@@ -69,7 +70,7 @@ def check_readable(reader_flags: int, writer_flags: int, max_allocated_field_id:
     CorruptFileError
         The bits contradict each other.
     """
-    _refuse(reader_flags & ~int(_READABLE), where, "read")
+    _refuse(reader_flags & _UNREADABLE, where, "read")
     half = (reader_flags ^ writer_flags) & int(_PAIRED)
     if half:
         raise CorruptFileError(
@@ -94,7 +95,7 @@ def check_writable(writer_flags: int, where: str) -> None:
     UnsupportedError
         A bit is unknown to this release or not supported.
     """
-    _refuse(writer_flags & ~int(_WRITABLE), where, "write to")
+    _refuse(writer_flags & _UNWRITABLE, where, "write to")
 
 
 def _refuse(bits: int, where: str, verb: str) -> None:

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar, overload
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import CorruptFileError, LanceError
@@ -38,7 +38,9 @@ __all__ = [
     "BasePath",
     "Decode",
     "Manifest",
+    "Numbered",
     "WriterVersion",
+    "commit_time",
     "decode_manifest",
     "encode_manifest",
     "read_commit_id",
@@ -176,10 +178,7 @@ class Manifest:
     @property
     def timestamp(self) -> dt.datetime:
         """Time of the commit in UTC, truncated to microseconds."""
-        try:
-            return _EPOCH + dt.timedelta(microseconds=self.timestamp_nanos // 1000)
-        except OverflowError as error:
-            raise CorruptFileError(f"{self.path}: the time of version {self.version} is out of range") from error
+        return commit_time(self.timestamp_nanos, self.version, self.path)
 
     @property
     def uses_stable_row_ids(self) -> bool:
@@ -225,11 +224,40 @@ class Manifest:
         return self.fragment_list.find(fragment_id)
 
 
+def commit_time(timestamp_nanos: int, version: int, path: str) -> dt.datetime:
+    """Return the time of a commit in UTC, truncated to microseconds.
+
+    Raises
+    ------
+    CorruptFileError
+        It is out of range.
+    """
+    try:
+        return _EPOCH + dt.timedelta(microseconds=timestamp_nanos // 1000)
+    except OverflowError as error:
+        raise CorruptFileError(f"{path}: the time of version {version} is out of range") from error
+
+
 #: Decodes the bytes of a manifest file, given its path.
 Decode: TypeAlias = Callable[[bytes, str], Manifest]
 
 
-def read_manifest(store: ObjectStore, path: str, decode: Decode | None = None) -> Manifest:
+class Numbered(Protocol):
+    """Result of reading a manifest, which has at least its version."""
+
+    @property
+    def version(self) -> int:
+        """Version number."""
+
+
+_Content = TypeVar("_Content", bound=Numbered)
+
+
+@overload
+def read_manifest(store: ObjectStore, path: str, decode: Decode | None = None) -> Manifest: ...
+@overload
+def read_manifest(store: ObjectStore, path: str, decode: Callable[[bytes, str], _Content]) -> _Content: ...
+def read_manifest(store: ObjectStore, path: str, decode: Callable[[bytes, str], Numbered] | None = None) -> Numbered:
     """Read and check a manifest.
 
     Parameters
@@ -237,7 +265,7 @@ def read_manifest(store: ObjectStore, path: str, decode: Decode | None = None) -
     store, path
         The file.
     decode
-        Used instead of `decode_manifest`, for example to use a cache of decoded manifests.
+        Used instead of `decode_manifest`, for example to use a cache of decoded manifests, or to decode only a part.
 
     Raises
     ------

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple, TypeVar, overload
 
 from lance_dataset.errors import (
     CorruptFileError,
@@ -14,7 +15,8 @@ from lance_dataset.errors import (
 )
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.guarded import external_manifests_of
-from lance_dataset.table.manifest import Decode, Manifest, read_manifest
+from lance_dataset.table.manifest import Decode, Manifest, Numbered, decode_manifest, read_manifest
+from lance_dataset.table.manifest_summary import summarized
 from lance_dataset.table.naming import (
     LATEST_COPY,
     VERSIONS_FOLDER,
@@ -38,9 +40,13 @@ __all__ = [
     "read_named",
     "read_newest",
     "read_version",
+    "read_version_info",
     "version_as_of",
     "version_info",
 ]
+
+
+_Content = TypeVar("_Content", bound=Numbered)
 
 
 def list_manifests(store: ObjectStore, root: str) -> list[ManifestName]:
@@ -125,7 +131,13 @@ def latest_version(store: ObjectStore, root: str) -> ManifestName:
     return latest
 
 
-def read_named(store: ObjectStore, root: str, name: ManifestName, decode: Decode | None = None) -> Manifest:
+@overload
+def read_named(store: ObjectStore, root: str, name: ManifestName, decode: Decode | None = None) -> Manifest: ...
+@overload
+def read_named(
+    store: ObjectStore, root: str, name: ManifestName, decode: Callable[[bytes, str], _Content]
+) -> _Content: ...
+def read_named(store: ObjectStore, root: str, name: ManifestName, decode: Any = None) -> Any:
     """Read the manifest of a listed version. For `decode`, see `read_manifest`."""
     try:
         return read_manifest(store, named_path(root, name), decode)
@@ -255,6 +267,33 @@ def version_as_of(store: ObjectStore, root: str, moment: dt.datetime) -> Manifes
     )
 
 
+def read_version_info(store: ObjectStore, root: str, name: ManifestName) -> dict[str, Any]:
+    """Read what `version_info` returns of a listed version."""
+    return read_named(store, root, name, _Info.read).info
+
+
+class _Info(NamedTuple):
+    version: int
+    info: dict[str, Any]
+
+    @classmethod
+    def read(cls, data: bytes, path: str) -> _Info:
+        summary = summarized(data, path)
+        if summary is None:
+            manifest = decode_manifest(data, path)
+            return cls(manifest.version, version_info(manifest))
+        counters = {
+            "total_data_file_rows": summary.rows,
+            "total_data_files": len(summary.data_files),
+            "total_deletion_file_rows": summary.deleted_rows,
+            "total_deletion_files": len(summary.deletion_files),
+            "total_files_size": summary.file_bytes,
+            "total_fragments": summary.fragments,
+            "total_rows": summary.rows - summary.deleted_rows,
+        }
+        return cls(summary.version, _info(summary.version, summary.timestamp, counters))
+
+
 def version_info(manifest: Manifest) -> dict[str, Any]:
     """Return the number, time (naive, local) and counters (as strings) of a version."""
     columns = manifest.fragment_list.columns
@@ -269,8 +308,12 @@ def version_info(manifest: Manifest) -> dict[str, Any]:
         "total_fragments": len(columns.ids),
         "total_rows": physical - deleted,
     }
+    return _info(manifest.version, manifest.timestamp, counters)
+
+
+def _info(version: int, timestamp: dt.datetime, counters: Mapping[str, int]) -> dict[str, Any]:
     return {
-        "version": manifest.version,
-        "timestamp": manifest.timestamp.astimezone().replace(tzinfo=None),
+        "version": version,
+        "timestamp": timestamp.astimezone().replace(tzinfo=None),
         "metadata": {name: str(value) for name, value in counters.items()},
     }

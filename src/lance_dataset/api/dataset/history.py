@@ -12,7 +12,7 @@ from lance_dataset.errors import MissingFileError
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.operations import Transaction
 from lance_dataset.records.results import Version, VersionRef
-from lance_dataset.table.versions import latest_version, list_versions, read_named, version_info
+from lance_dataset.table.versions import latest_version, list_versions, read_version_info
 
 __all__ = ["History"]
 
@@ -31,8 +31,7 @@ class History(Shown):
         found: list[Version] = []
         for name in list_versions(place.store, place.root):
             with suppress(MissingFileError):  # removed by a cleanup since the listing
-                info = version_info(read_named(place.store, place.root, name))
-                found.append(cast("Version", info))
+                found.append(cast("Version", read_version_info(place.store, place.root, name)))
         return found
 
     def version_refs(self) -> list[VersionRef]:

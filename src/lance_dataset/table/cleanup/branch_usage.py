@@ -118,7 +118,7 @@ class BranchUsage:
     def _read(self, name: str | None) -> list[VersionFiles]:
         root = branch_root(self._root, name)
         names = [*list_versions(self._store, root), *detached_versions(self._store, root)]
-        return [files for _, files in read_usage(self._store, root, names) if files.in_bases]
+        return [each.files for each in read_usage(self._store, root, names) if each.files.in_bases]
 
 
 def _identity(branch: Branch) -> Hashable:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import compress
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,7 +19,8 @@ from lance_dataset.table.fragment import DataFile, Fragment
 from lance_dataset.table.fragment_list import FragmentList
 from lance_dataset.table.index_metadata import uuid_from_proto
 from lance_dataset.table.indices.coverage import parse_indices
-from lance_dataset.table.manifest import Manifest, read_manifest
+from lance_dataset.table.manifest import Manifest, decode_manifest, read_manifest
+from lance_dataset.table.manifest_summary import summarized
 from lance_dataset.table.messages import parse_message
 from lance_dataset.table.naming import VERSIONS_FOLDER, ManifestName, Naming, named_path, parse_manifest_name
 from lance_dataset.table.paths import (
@@ -35,8 +38,10 @@ __all__ = [
     "FileKind",
     "FileUsage",
     "VersionFiles",
+    "VersionUsage",
     "data_path",
     "detached_versions",
+    "read_manifests",
     "read_usage",
     "version_files",
 ]
@@ -207,22 +212,97 @@ def detached_versions(store: ObjectStore, root: str) -> list[ManifestName]:
     return [name for name in names if name is not None and name.naming is Naming.DETACHED]
 
 
-def read_usage(store: ObjectStore, root: str, names: Sequence[ManifestName]) -> Iterator[tuple[Manifest, VersionFiles]]:
-    """Yield versions and the files they refer to. Versions removed in the meantime are left out.
+class VersionUsage(NamedTuple):
+    """Facts that a cleanup must know of a version.
+
+    Attributes
+    ----------
+    version, timestamp_nanos
+        See `Manifest`.
+    has_inline_transaction
+        True if the manifest has the transaction itself.
+    files
+        The files it refers to.
+    """
+
+    version: int
+    timestamp_nanos: int
+    has_inline_transaction: bool
+    files: VersionFiles
+
+    @classmethod
+    def read(cls, data: bytes, path: str) -> VersionUsage:
+        """Read the content of a manifest file.
+
+        Raises
+        ------
+        CorruptFileError, UnsupportedError
+            The version cannot be read, or has features with files unknown to this release.
+        """
+        summary = summarized(data, path)
+        if summary is None or (folders := _index_folders(summary.index_section)) is None:
+            manifest, files = _decoded(data, path).parts
+            return cls(manifest.version, manifest.timestamp_nanos, manifest.inline_transaction is not None, files)
+        check_writable(summary.writer_flags, path)
+        own = [f"{DELETIONS_FOLDER}/{name}" for name in summary.deletion_files]
+        if summary.transaction_file:
+            own.append(f"{TRANSACTIONS_FOLDER}/{summary.transaction_file}")
+        files = VersionFiles(frozenset(summary.data_files), frozenset((*own, *folders)), frozenset())
+        return cls(summary.version, summary.timestamp_nanos, summary.has_inline_transaction, files)
+
+
+@lru_cache(maxsize=16)
+def _index_folders(section: bytes | None) -> tuple[str, ...] | None:
+    """Return the folders of indices, which most versions share; None if the manifest must be decoded for them."""
+    try:
+        indices = parse_indices(section)
+        if any(index.HasField("base_id") for index in indices):
+            return None
+        return tuple(f"{INDICES_FOLDER}/{uuid_from_proto(index.uuid, index.name)}" for index in indices)
+    except LanceError:  # again with the name of the manifest
+        return None
+
+
+class _Decoded(NamedTuple):
+    version: int
+    parts: tuple[Manifest, VersionFiles]
+
+
+def _decoded(data: bytes, path: str) -> _Decoded:
+    manifest = decode_manifest(data, path)
+    check_writable(manifest.writer_flags, path)
+    return _Decoded(manifest.version, (manifest, version_files(manifest)))
+
+
+def read_usage(store: ObjectStore, root: str, names: Sequence[ManifestName]) -> Iterator[VersionUsage]:
+    """Yield the facts that a cleanup must know of versions. Versions removed in the meantime are left out.
 
     Raises
     ------
     CorruptFileError, UnsupportedError
         A version cannot be read, or has features with files unknown to this release.
     """
+    return _read_each(store, root, names, VersionUsage.read)
 
-    def read(name: ManifestName) -> tuple[Manifest, VersionFiles] | None:
-        path = named_path(root, name)
+
+def read_manifests(
+    store: ObjectStore, root: str, names: Sequence[ManifestName]
+) -> Iterator[tuple[Manifest, VersionFiles]]:
+    """Yield versions and the files they refer to; see `read_usage`."""
+    return (read.parts for read in _read_each(store, root, names, _decoded))
+
+
+_Read = TypeVar("_Read", VersionUsage, _Decoded)
+
+
+def _read_each(
+    store: ObjectStore, root: str, names: Sequence[ManifestName], decode: Callable[[bytes, str], _Read]
+) -> Iterator[_Read]:
+    def read(name: ManifestName) -> _Read | None:
         try:
-            detached = name.naming is Naming.DETACHED
-            manifest = read_manifest(store, path) if detached else read_named(store, root, name)
-            check_writable(manifest.writer_flags, path)
-            return manifest, version_files(manifest)
+            if name.naming is Naming.DETACHED:
+                return read_manifest(store, named_path(root, name), decode)
+            return read_named(store, root, name, decode)
         except MissingFileError:  # removed by another cleanup
             return None
         except LanceError as error:
@@ -230,4 +310,5 @@ def read_usage(store: ObjectStore, root: str, names: Sequence[ManifestName]) -> 
             kind = UnsupportedError if isinstance(error, UnsupportedError) else CorruptFileError
             raise kind(problem) from error
 
-    yield from filter(None, stream(read, names, ahead=_READERS - 1, pool=storage_pool, join=True))
+    ahead = _READERS - 1 if store.waits(f"{root}/{VERSIONS_FOLDER}") else 0
+    return filter(None, stream(read, names, ahead=ahead, pool=storage_pool, join=True))

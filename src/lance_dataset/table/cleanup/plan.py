@@ -16,7 +16,14 @@ from lance_dataset.io.base import ObjectInfo, ObjectStore
 from lance_dataset.io.guarded import external_manifests_of, plain_store
 from lance_dataset.io.local import LocalStore
 from lance_dataset.table.cleanup.branch_usage import BranchUsage
-from lance_dataset.table.cleanup.file_usage import FileKind, FileUsage, VersionFiles, detached_versions, read_usage
+from lance_dataset.table.cleanup.file_usage import (
+    FileKind,
+    FileUsage,
+    VersionFiles,
+    VersionUsage,
+    detached_versions,
+    read_usage,
+)
 from lance_dataset.table.cleanup.shares import Listing, ShareRunner, run_here
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.naming import VERSIONS_FOLDER, final_manifest_name, named_path, parse_manifest_name
@@ -271,7 +278,8 @@ def plan_cleanup(
     old: list[int] = []
     tagged: dict[str, int] = {}
     oldest_kept = manifest.timestamp_nanos
-    for each, files in read_usage(store, root, names):
+    for each in read_usage(store, root, names):
+        files = each.files
         if not is_old(each):
             used.add(files)
             oldest_kept = min(oldest_kept, each.timestamp_nanos)
@@ -280,7 +288,7 @@ def plan_cleanup(
             used.add(files)
             oldest_kept = min(oldest_kept, each.timestamp_nanos)
         elif branches.holds(each.version, files):
-            used.add(_without_transaction(each, files))
+            used.add(_without_transaction(files) if each.has_inline_transaction else files)
             old_files.add(files)
         else:
             old_files.add(files)
@@ -290,8 +298,8 @@ def plan_cleanup(
             f"Cleanup error: {len(tagged)} tagged version(s) have been marked for cleanup; nothing was removed. Pass "
             f"error_if_tagged_old_versions=False to keep them, or delete these tags: {tagged}"
         )
-    for _, files in read_usage(store, root, detached_versions(store, root)):
-        used.add(files)
+    for each in read_usage(store, root, detached_versions(store, root)):
+        used.add(each.files)
     branches.add_to(used)
     return CleanupPlan(
         read_version=manifest.version,
@@ -335,7 +343,7 @@ class _Rule:
             retained = versions[-policy.retain_versions :]
             self._before = min(self._before, retained[0] if retained else 0)
 
-    def __call__(self, manifest: Manifest) -> bool:
+    def __call__(self, manifest: VersionUsage) -> bool:
         before, versions = self._policy.before_nanos, self._policy.versions
         if manifest.timestamp_nanos <= self._now:
             self._latest = max(self._latest, manifest.timestamp_nanos)
@@ -356,12 +364,9 @@ def tagged_versions(store: ObjectStore, root: str, manifest: Manifest) -> dict[i
     return found
 
 
-def _without_transaction(manifest: Manifest, files: VersionFiles) -> VersionFiles:
-    """Return the files of a version kept for a branch. It needs its transaction file only if the manifest lacks it."""
-    if manifest.inline_transaction is None:
-        return files
-    transaction = f"{TRANSACTIONS_FOLDER}/{manifest.transaction_file}"
-    return replace(files, own=files.own - {transaction})
+def _without_transaction(files: VersionFiles) -> VersionFiles:
+    """Return the files of a version kept for a branch, whose manifest has the transaction itself."""
+    return replace(files, own=frozenset(path for path in files.own if not path.startswith(f"{TRANSACTIONS_FOLDER}/")))
 
 
 def _old_versions(store: ObjectStore, root: str, versions: Sequence[int]) -> list[OldVersion]:

@@ -147,6 +147,8 @@ class _Cleanup:
         self._policy = policy
         self._run_shares = run_shares
         self._pace = Pace(policy.delete_rate_limit)
+        #: A disk of this machine removes files in less time than threads take turns.
+        self._concurrency = _CONCURRENCY if store.waits(root) else 1
         self._failed = 0
         self._removed: list[Candidate] = []
         self._versions = 0
@@ -181,7 +183,7 @@ class _Cleanup:
     def _remove(self, files: Sequence[Candidate], run_shares: ShareRunner | None = None) -> list[Candidate]:
         """Remove files, and return those that were removed."""
         paths = [file.path for file in files]
-        workers = min(self._policy.delete_concurrency or _CONCURRENCY, _MAX_CONCURRENCY)
+        workers = min(self._policy.delete_concurrency or self._concurrency, _MAX_CONCURRENCY)
         if run_shares is None or self._policy.delete_rate_limit is not None:  # several processes would not keep a rate
             done = Removal(self._store, paths, workers)(self._pace)
         else:
@@ -243,8 +245,8 @@ class _Cleanup:
     def _look_again(self, plan: CleanupPlan) -> None:
         """Add files used by versions and branches made since the plan, and by versions that could not be removed."""
         names = [name for name in list_versions(self._store, self._root) if name.version not in plan.kept]
-        for _, files in read_usage(self._store, self._root, [*names, *detached_versions(self._store, self._root)]):
-            plan.used.add(files)
+        for each in read_usage(self._store, self._root, [*names, *detached_versions(self._store, self._root)]):
+            plan.used.add(each.files)
         plan.branches.refresh()
         plan.branches.add_to(plan.used)
 
