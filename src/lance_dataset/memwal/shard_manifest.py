@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_dataset._proto import mem_wal_pb2
@@ -67,6 +68,8 @@ class ShardManifest:
         Sharding values of the rows of the shard, encoded.
     sealed
         True if no writer may claim the shard.
+    jobs
+        Number of the last batch of each job that publishes batches. A writer of another library may drop it.
     """
 
     shard_id: str
@@ -79,12 +82,14 @@ class ShardManifest:
     spec_id: int = 0
     field_values: Mapping[str, bytes] = field(default_factory=dict)
     sealed: bool = False
+    jobs: Mapping[str, int] = field(default_factory=dict)
 
 
 #: Start of a field that no release reads, with 16 bytes: number 1000, with a length.
 _UNREAD = b"\xc2\x3e\x10"
-#: Number of the field of an SSTable with one of its marks, which other libraries skip, and its wire type.
-_MARKS, _LENGTH_DELIMITED = 1001, 2
+#: Numbers of fields that other libraries skip: of an SSTable with one of its marks, and of a shard with the number of a
+#: batch and the name of its job; and their wire type.
+_MARKS, _JOBS, _LENGTH_DELIMITED = 1001, 1002, 2
 
 
 def claiming_bytes(manifest: ShardManifest) -> bytes:
@@ -112,6 +117,8 @@ def encode_shard_manifest(manifest: ShardManifest) -> bytes:
         ],
         status=mem_wal_pb2.SEALED if manifest.sealed else mem_wal_pb2.ACTIVE,
     )
+    for job, number in manifest.jobs.items():
+        message.MergeFromString(_unread_field(_JOBS, f"{number} {job}"))
     return message.SerializeToString(deterministic=True)
 
 
@@ -124,9 +131,13 @@ def _sstable_message(table: SsTable) -> mem_wal_pb2.SsTable:
         primary_key_bytes=table.primary_key_bytes,
     )
     for mark in sorted(table.marks or ()):
-        content = mark.encode()
-        message.MergeFromString(_encoded(_MARKS << 3 | _LENGTH_DELIMITED) + _encoded(len(content)) + content)
+        message.MergeFromString(_unread_field(_MARKS, mark))
     return message
+
+
+def _unread_field(number: int, text: str) -> bytes:
+    content = text.encode()
+    return _encoded(number << 3 | _LENGTH_DELIMITED) + _encoded(len(content)) + content
 
 
 def _encoded(number: int) -> bytes:
@@ -163,6 +174,7 @@ def decode_shard_manifest(data: bytes, where: str) -> ShardManifest:
         message.shard_spec_id,
         {entry.field_id: entry.value for entry in message.shard_field_entries},
         message.status == mem_wal_pb2.SEALED,
+        _jobs(message),
     )
     _check_sstables(manifest, where)
     return manifest
@@ -173,13 +185,23 @@ def _sstable(message: mem_wal_pb2.SsTable) -> SsTable:
         getattr(message, name) if message.HasField(name) else None
         for name in ("in_memory_bytes", "physical_rows", "primary_key_bytes")
     ]
-    unknown: Iterable[Any] = UnknownFieldSet(message)  # type: ignore[assignment]
-    found = [each for each in unknown if each.field_number == _MARKS and each.wire_type == _LENGTH_DELIMITED]
-    try:
-        marks = frozenset(bytes(each.data).decode() for each in found)
-    except UnicodeDecodeError:
-        marks = frozenset()  # a field of someone else
+    marks = frozenset(_unread_texts(message, _MARKS))
     return SsTable(message.generation, message.path, sizes[0], sizes[1], sizes[2], marks or None)
+
+
+def _unread_texts(message: Message, number: int) -> list[str]:
+    """Return the texts in a field that other libraries skip; none if it is a field of someone else."""
+    unknown: Iterable[Any] = UnknownFieldSet(message)  # type: ignore[assignment]
+    found = [each for each in unknown if each.field_number == number and each.wire_type == _LENGTH_DELIMITED]
+    try:
+        return [bytes(each.data).decode() for each in found]
+    except UnicodeDecodeError:
+        return []
+
+
+def _jobs(message: Message) -> dict[str, int]:
+    parts = (text.partition(" ") for text in _unread_texts(message, _JOBS))
+    return {job: int(number) for number, _, job in parts if number.isascii() and number.isdecimal()}
 
 
 def _check_sstables(manifest: ShardManifest, where: str) -> None:

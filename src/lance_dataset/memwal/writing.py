@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -352,15 +352,25 @@ class WriterCore:
             self.publish(memtable)
         self.counters.add("memtable_flush_rows", memtable.rows)
 
-    def publish(self, memtable: Memtable) -> None:
-        """Write a memtable as an SSTable, and name it in the manifest of the shard."""
+    def publish(
+        self, memtable: Memtable, noted: Callable[[ShardManifest], ShardManifest] = lambda known: known
+    ) -> None:
+        """Write a memtable as an SSTable, and name it in the manifest of the shard.
+
+        Parameters
+        ----------
+        memtable
+            The memtable.
+        noted
+            Returns the manifest with what is to be noted with the SSTable.
+        """
         table = write_sstable(self.place, memtable, self.base, self._indices)
 
         def change(known: ShardManifest) -> ShardManifest:
             if known.generation > memtable.generation:
                 return known  # an earlier attempt was published, but its answer was lost
             return replace(
-                known,
+                noted(known),
                 generation=memtable.generation + 1,
                 replay_after=max(memtable.last_position, known.replay_after),
                 last_seen=max(memtable.last_position, known.last_seen),

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
+from lance_dataset import dataset as open_dataset
 from lance_dataset import write_dataset
 from lance_dataset.errors import AlreadyExistsError, FieldNotFoundError, InvalidInputError, nearest_name_hint
+from lance_dataset.memwal.batches import put_batch
+from lance_dataset.memwal.keys import KeyColumns
+from lance_dataset.memwal.places import checked_shard_id
 from lance_dataset.spark.changes.merge import merged
 from lance_dataset.spark.jobs.job_marks import JobMark
 from lance_dataset.spark.option_parsing import storage_options_text
@@ -32,6 +39,8 @@ def upsert_into(
     *,
     latest_by: str | None = None,
     name: str | None = None,
+    shard: str | None = None,
+    merge_every: int | None = None,
     enable_stable_row_ids: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> Callable[[Any, int], None]:
@@ -54,6 +63,15 @@ def upsert_into(
         Name of the query, the same after a restart; by default the id that Spark keeps in the checkpoint. It must be
         given with Spark Connect. A new checkpoint needs a new name, as its batches are numbered from 0 again and would
         be taken for those that are done.
+    shard
+        Id of a shard of the MemWAL of the dataset, which must have one: each batch becomes an SSTable of it instead of
+        a version of the dataset, which costs the same for a dataset of any size. `on` must name the primary key. The
+        rows of a batch pass through the memory of the driver. Each query needs a shard of its own; if a writer of
+        another library claims it meanwhile, a batch that Spark repeats may be written a second time, which changes
+        rows only if its content is not the same again.
+    merge_every
+        Number of batches after which the SSTables of the shard are merged into the dataset; None to leave that to
+        `merge_mem_wal`.
     enable_stable_row_ids
         True if a dataset that is created gets stable row ids, so that its changes can be read.
     storage_options
@@ -68,6 +86,13 @@ def upsert_into(
     keys = [on] if isinstance(on, str) else list(on)
     if not keys:
         raise InvalidInputError("Name at least one key column")
+    if shard is None and merge_every is not None:
+        raise InvalidInputError("The option 'merge_every' goes with 'shard' only")
+    if merge_every is not None and merge_every < 1:
+        raise InvalidInputError(f"The option 'merge_every' must be at least 1, not {merge_every}")
+    target = None if shard is None else _Shard(uri, shard, merge_every, storage_options)
+    if target is not None and enable_stable_row_ids:
+        raise InvalidInputError("The option 'enable_stable_row_ids' does not go with 'shard', whose dataset exists")
 
     def upsert(batch: Any, number: int) -> None:
         query = name or _query_of(batch)
@@ -78,6 +103,10 @@ def upsert_into(
                 )
         changed = _CHANGE in batch.columns
         rows = batch.drop(*CHANGE_COLUMNS.names)
+        if target is not None:
+            last = _last_of_keys(batch, keys, latest_by) if changed or latest_by else batch
+            target.put(query, number, keys, last, rows.columns)
+            return
         if newest_or_none(uri, storage_options_text(storage_options)) is None:
             _create(uri, rows.schema, enable_stable_row_ids, storage_options)
         last = _last_of_keys(batch, keys, latest_by).persist() if changed or latest_by else batch
@@ -92,6 +121,39 @@ def upsert_into(
                 last.unpersist()
 
     return upsert
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """Shard that batches go to."""
+
+    uri: str
+    shard_id: str
+    merge_every: int | None
+    storage_options: Mapping[str, str] | None
+
+    def put(self, query: str, number: int, keys: Sequence[str], batch: Any, columns: Sequence[str]) -> None:
+        """Publish a batch, in which each key occurs once.
+
+        Raises
+        ------
+        InvalidInputError
+            The dataset has no MemWAL, or the keys are not its primary key.
+        """
+        dataset = open_dataset(self.uri, storage_options=dict(self.storage_options) if self.storage_options else None)
+        key = KeyColumns.of(dataset.snapshot.manifest.schema).names
+        if set(key) != set(keys):
+            raise InvalidInputError(
+                f"Batches for a shard replace rows by the primary key {list(key)}, not by {list(keys)}"
+            )
+        content, gone = batch.toArrow(), None
+        if _CHANGE in batch.columns:
+            is_new = pc.is_in(content[_CHANGE], pa.array(["insert", "update_postimage"]))
+            content, gone = content.filter(is_new), content.filter(pc.invert(is_new))
+        shard_id = checked_shard_id(self.shard_id)
+        put_batch(dataset.snapshot, shard_id, query, number, content.select(columns), gone)
+        if self.merge_every is not None and (number + 1) % self.merge_every == 0:
+            dataset.merge_mem_wal(shard_id)
 
 
 def _query_of(batch: Any) -> str:
