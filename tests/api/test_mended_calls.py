@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,24 @@ def test_full_text_indices_are_prewarmed(tmp_path: Path, writer: Any) -> None:
     dataset = lance.dataset(tmp_path / "t")
     dataset.prewarm_index("text_idx", with_position=True)
     assert dataset.to_table(["id"], full_text_query="apple")["id"].to_pylist() == [1]
+
+
+def test_columns_without_vectors_are_found_first(tmp_path: Path) -> None:
+    """All columns are checked before kinds and parameters, as in the reference."""
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([1.0] * 8, pa.float32()), 2)
+    for library in (reference, lance):
+        made = library.write_dataset(pa.table({"v": vectors, "id": range(4)}), tmp_path / library.__name__)
+        for column, kind in (("id", "BTREE"), ("id", "nope"), ("id", "IVF_PQ"), (["v", "id"], "IVF_FLAT")):
+            with pytest.raises(TypeError, match=r"column id must be"):
+                made.create_index(column, kind)
+        with pytest.raises(TypeError, match="num_partitions"):
+            made.create_index("v", "IVF_PQ", num_partitions="a")
+
+
+def test_empty_sequences_and_tables() -> None:
+    for name in ("lance", "lance_dataset"):
+        fragment, vector = import_module(f"{name}.fragment"), import_module(f"{name}.vector")
+        empty = fragment.RowIdSequence([]).to_inline_metadata()
+        assert empty.json() == '{"Inline":[]}'
+        assert list(fragment.RowIdSequence.from_inline_metadata(empty)) == []
+        assert vector.vec_to_table([], ndim=3).schema.field("vector").type.list_size == 3

@@ -74,7 +74,7 @@ class RowIdSequence:
 
     def to_inline_metadata(self) -> RowIdMeta:
         """Return the sequence as metadata of a fragment, for `FragmentMetadata`."""
-        return RowIdMeta(self._ids.encode())
+        return RowIdMeta(self._ids.encode() if len(self) else b"")
 
     @staticmethod
     def from_inline_metadata(metadata: RowIdMeta) -> RowIdSequence:

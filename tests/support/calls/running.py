@@ -8,7 +8,7 @@ import shutil
 import uuid
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
@@ -130,12 +130,15 @@ class Difference:
         errors are of different kinds, and ``results``.
     call, ours, theirs
         The call and its outcomes, or what is different in them.
+    whole
+        The whole outcomes.
     """
 
     kind: str
     call: str
     ours: str
     theirs: str
+    whole: tuple[str, str] = field(default=("", ""), repr=False)
 
 
 def compared(world: World, group: Group, text: str) -> Difference | None:
@@ -169,11 +172,12 @@ def _same_kind(ours: BaseException, theirs: BaseException) -> bool:
 
 
 def _apart(kind: str, text: str, ours: Outcome, theirs: Outcome) -> Difference:
-    told = [_told(ours), _told(theirs)]
+    whole = (_told(ours), _told(theirs))
+    told = list(whole)
     if kind in ("results", "left"):
         start = next((i for i, (a, b) in enumerate(zip(*told, strict=False)) if a != b), min(map(len, told)))
         told = [each[max(0, start - 60) : start + 140] for each in told]
-    return Difference(kind, text, told[0][:400], told[1][:400])
+    return Difference(kind, text, told[0][:400], told[1][:400], whole)
 
 
 def _told(outcome: Outcome) -> str:

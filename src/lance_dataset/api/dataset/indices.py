@@ -346,7 +346,12 @@ class Indexed(Shown):
         CommitConflictError
             Other writers changed the indexed rows, and the retries ran out.
         """
-        from lance_dataset.api.dataset.vector_arguments import default_choice, part_parameters, vector_parameters
+        from lance_dataset.api.dataset.vector_arguments import (
+            check_vector_columns,
+            default_choice,
+            part_parameters,
+            vector_parameters,
+        )
         from lance_dataset.changes.indexing.create_index import NewIndex, create_index
         from lance_dataset.changes.indexing.publish_segments import build_segment
         from lance_dataset.index.vector.training.trainer import vector_trainer
@@ -371,6 +376,7 @@ class Indexed(Shown):
             **kwargs,
         }
         reason = ""
+        check_vector_columns(self.snapshot, column, index_type)
         if index_type is None or metric is None:
             index_type, metric, reason = default_choice(self.snapshot, one_column(column), index_type, metric)
         parameters = vector_parameters(index_type, metric, given, reason)

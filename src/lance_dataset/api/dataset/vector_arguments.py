@@ -30,7 +30,7 @@ from lancecodec.search.graphs import MAX_LEVELS
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["VECTOR_KINDS", "default_choice", "part_parameters", "vector_parameters"]
+__all__ = ["VECTOR_KINDS", "check_vector_columns", "default_choice", "part_parameters", "vector_parameters"]
 
 _MOST_NEIGHBORS, _MOST_CANDIDATES = 1 << 12, 1 << 20
 _METRICS = {"l2": "l2", "euclidean": "l2", "cosine": "cosine", "dot": "dot", "hamming": "hamming"}
@@ -67,6 +67,26 @@ def part_parameters(
     """
     others = set(snapshot.manifest.fragment_list.columns.ids.tolist()).difference(fragment_ids)
     return replace(parameters, is_part=bool(others) and parameters.centroids is not None)
+
+
+def check_vector_columns(snapshot: Snapshot, column: object, index_type: object) -> None:
+    """Check that all of the columns have vectors, before anything else as in the reference.
+
+    Raises
+    ------
+    KeyError, TypeError
+        A column does not exist or has no vectors.
+    """
+    names = [column] if isinstance(column, str) else column
+    if not isinstance(names, list | tuple) or not isinstance(index_type, str):
+        return  # refused later
+    for name in names:
+        kind = indexed_field(snapshot.scanned_schema, name)[-1].storage_type if isinstance(name, str) else None
+        if kind is not None and vector_type(kind) is None:
+            raise TypeError(
+                f"{index_type} index column {name} must be a fixed-size list of floats or uint8, or a list of them, "
+                f"not {kind}; create_scalar_index builds indices of other columns"
+            )
 
 
 def default_choice(snapshot: Snapshot, column: str, index_type: str | None, metric: str | None) -> tuple[str, str, str]:
@@ -121,13 +141,12 @@ def vector_parameters(
         )
     if name is None:
         raise InvalidInputError(f"Metric {metric} not supported; known are {', '.join(_METRICS)}")
-    parts = _positive(given, "num_sub_vectors")
+    parts, partitions = _positive(given, "num_sub_vectors"), _positive(given, "num_partitions")
     bits = _bits(kind, given, parts)
     if kind.endswith("PQ") and parts is None:
         raise InvalidInputError(f"num_sub_vectors is required for {kind}")
     device = _device(kind, given)
     _check_version(kind, given)
-    partitions = _positive(given, "num_partitions")
     centroids = _centroids(given)
     codewords = _numbers(given, "pq_codebook") if kind.endswith("PQ") else None
     if centroids is not None:

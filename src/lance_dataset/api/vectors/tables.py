@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 
 __all__ = ["vec_to_table"]
@@ -58,9 +59,9 @@ def _listed(names: str | Iterable[str]) -> list[str]:
 
 
 def _vectors(values: Any, ndim: int | None, check_ndim: bool) -> pa.FixedSizeListArray:
-    if not len(values):
-        raise InvalidInputError("there are no vectors to make a table of")
-    width = len(values[0]) if ndim is None else ndim
+    if not len(values) and ndim is None:
+        raise InvalidInputError("there are no vectors to make a table of: give their dimension (ndim)")
+    width = len(values[0]) if ndim is None else checked_integer("ndim", ndim, bits=31)
     if check_ndim:
         for each in values:
             if len(each) != width:
