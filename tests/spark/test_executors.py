@@ -140,6 +140,7 @@ def test_wrong_joins_are_found_at_once(spark, stored):
     for call, kind, message in (
         (lambda: nearest_join(queries, stored, "v", "ww"), FieldNotFoundError, "no column 'ww'"),
         (lambda: nearest_join(queries, stored, "v", "q"), SchemaError, "must be an array of numbers"),
+        (lambda: nearest_join(queries, stored, "v", 1), TypeError, "query must be the name of a column"),
         (lambda: nearest_join(queries, stored, "n", "w"), FieldNotFoundError, "no column of vectors 'n'"),
         (lambda: nearest_join(queries, stored, "v", "w", 0), InvalidInputError, "k must be positive"),
         (lambda: nearest_join(queries, stored, "v", "w", filter="nix"), LanceError, "nix"),

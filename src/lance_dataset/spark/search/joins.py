@@ -68,6 +68,8 @@ def nearest_join(
     ------
     FieldNotFoundError, InvalidInputError, SchemaError
         A column does not exist, is not a column of vectors, or would occur twice.
+    TypeError
+        `query` is not the name of a column.
     """
     _check_query(df.schema, query, (T.ArrayType,), "an array of numbers")
     snapshot, dataset = pin(uri, version, storage_options_text(storage_options))
@@ -115,6 +117,8 @@ def search_join(
     ------
     FieldNotFoundError, InvalidInputError, SchemaError
         A column does not exist, has no index, is not of texts, or would occur twice.
+    TypeError
+        `query` is not the name of a column.
     """
     _check_query(df.schema, query, (T.StringType,), "a text")
     snapshot, dataset = pin(uri, version, storage_options_text(storage_options))
@@ -123,6 +127,8 @@ def search_join(
 
 
 def _check_query(schema: Any, query: str, kinds: tuple[type, ...], what: str) -> None:
+    if not isinstance(query, str):
+        raise TypeError(f"query must be the name of a column of df, not {type(query).__name__}")
     if query not in schema.fieldNames():
         raise FieldNotFoundError(f"There is no column {query!r}{nearest_name_hint(query, schema.fieldNames())}")
     found = schema[query].dataType
