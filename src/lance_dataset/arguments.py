@@ -102,6 +102,12 @@ def check_duration(name: str, value: object) -> None:
         raise InvalidInputError(f"{name} must not be negative, got {value}")
 
 
+def check_switch(name: str, value: object) -> None:
+    """Raise TypeError unless an argument is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
+
+
 def check_order(order: object) -> str:
     """Return the sort order, ``asc`` or ``desc`` (the default). Raise InvalidInputError for another value."""
     if order is None:

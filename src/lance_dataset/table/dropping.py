@@ -18,7 +18,7 @@ _TREE = "tree/"
 _DATA = "data"
 #: Folders that only a table has. The versions come last: without them, an interrupted removal cannot be repeated.
 _WHOLE_FOLDERS = (
-    *("_mem_wal", "_fri", "_blobs", "_maintenance", "_indices", "_deletions", "_transactions", "_refs"),
+    *("_mem_wal", "_fri", "_blobs", "_maintenance", "_quarantine", "_indices", "_deletions", "_transactions", "_refs"),
     VERSIONS_FOLDER,
 )
 _DATA_SUFFIXES = (".lance", ".blob")

@@ -6,13 +6,13 @@ import datetime as dt
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 import pyarrow as pa
 
 from lance_dataset.api.scanner.progress import ProgressOption, reported_progress
 from lance_dataset.api.statistics import LanceStats
-from lance_dataset.arguments import check_duration, checked_integer
+from lance_dataset.arguments import check_duration, check_switch, checked_integer
 from lance_dataset.callers import callers_level
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.read.shown import Shown
@@ -24,6 +24,7 @@ from lance_dataset.records.cleanup import (
 )
 from lance_dataset.records.diagnosis import Diagnosis
 from lance_dataset.records.maintenance import MaintenanceReport
+from lance_dataset.records.repair import RepairReport
 
 if TYPE_CHECKING:
     from lance_dataset.api.maintenance import MaintenanceRunner
@@ -87,22 +88,91 @@ class Maintained(Shown):
         if find_details(self.snapshot.manifest) is not None:
             validate_shards(self.snapshot)
 
-    def doctor(self, *, progress: ProgressOption = None) -> Diagnosis:
+    @overload
+    def doctor(
+        self,
+        *,
+        repair: Literal[False] = False,
+        execute: bool = False,
+        drop_lost_rows: bool = False,
+        restore_deleted_rows: bool = False,
+        progress: ProgressOption = None,
+    ) -> Diagnosis: ...
+    @overload
+    def doctor(
+        self,
+        *,
+        repair: Literal[True],
+        execute: bool = False,
+        drop_lost_rows: bool = False,
+        restore_deleted_rows: bool = False,
+        progress: ProgressOption = None,
+    ) -> RepairReport: ...
+    def doctor(
+        self,
+        *,
+        repair: bool = False,
+        execute: bool = False,
+        drop_lost_rows: bool = False,
+        restore_deleted_rows: bool = False,
+        progress: ProgressOption = None,
+    ) -> Diagnosis | RepairReport:
         """Check the whole dataset: the files and indices of all versions and branches, tags, and what wastes space.
 
-        Nothing is changed. `lance_dataset.debug.diagnose` does the same for a dataset that cannot be opened.
+        `lance_dataset.debug` has `diagnose` and `repair`, which do the same for a dataset that cannot be opened.
+
+        A repair makes what can be made from what is there: lost versions by their transactions, indices, transaction
+        files, hints, files of branches. Other damaged files are moved to a folder below ``_quarantine``, with a journal
+        that says where they were. Nothing is deleted. After a repair, this handle shows the newest version of its
+        branch.
 
         Parameters
         ----------
+        repair
+            True to plan a repair, too.
+        execute
+            True to do what `repair` plans. By default, nothing is changed.
+        drop_lost_rows
+            True to let newest versions lose the fragments whose data files are lost. Older versions are not changed.
+        restore_deleted_rows
+            True to let rows return whose deletion file is lost, deleted ones as well as the former state of updated
+            ones. The newest deletion file that the fragment had before is used, if there is one.
         progress
-            True for a bar (tqdm), or a function of the numbers of versions and fragments checked and in all. The whole
-            number grows while versions are read.
+            True for a bar (tqdm), or a function of the numbers of versions, fragments and steps done and in all. The
+            whole number grows while versions are read.
 
         Returns
         -------
-        Diagnosis
-            Has ``findings``, each with what is wrong and what mends it; ``str`` makes a text of it.
+        Diagnosis or RepairReport
+            The former has ``findings``, each with what is wrong and what mends it; the latter, for a repair, has
+            ``steps``, and what was found before and after. ``str`` makes a text of both.
+
+        Raises
+        ------
+        InvalidInputError
+            An argument of a repair is given without `repair`.
+        TypeError
+            An argument has the wrong type.
         """
+        switches = {"execute": execute, "drop_lost_rows": drop_lost_rows, "restore_deleted_rows": restore_deleted_rows}
+        for name, value in {"repair": repair, **switches}.items():
+            check_switch(name, value)
+        if not repair:
+            useless = [name for name, value in switches.items() if value]
+            if useless:
+                raise InvalidInputError(f"{useless[0]} is for a repair; pass repair=True, too")
+            return self._diagnosis(progress)
+        from lance_dataset.changes.doctor.repairing import Consent
+        from lance_dataset.changes.doctor.repairing import repair as mend
+
+        consent = Consent(drop_lost_rows, restore_deleted_rows)
+        with reported_progress(progress, lambda: None, "repair", "unit") as told:
+            report = mend(self.snapshot.location, execute=execute, consent=consent, progress=told)
+        if report.executed:
+            self.show(self.snapshot.newest())
+        return report
+
+    def _diagnosis(self, progress: ProgressOption) -> Diagnosis:
         from lance_dataset.changes.doctor.diagnosing import diagnose
 
         with reported_progress(progress, lambda: None, "doctor", "unit") as told:
@@ -288,8 +358,7 @@ class Maintained(Shown):
         from lance_dataset.api.maintenance import RunnerWork
         from lance_dataset.changes.maintaining.running import maintain
 
-        if not isinstance(dry_run, bool):
-            raise TypeError(f"dry_run must be True or False, not {type(dry_run).__name__}")
+        check_switch("dry_run", dry_run)
         if wait is not None:
             check_duration("wait", wait)
         with reported_progress(progress, lambda: None, "maintenance", "unit") as told:

@@ -10,6 +10,7 @@ from lance_dataset.changes.doctor.indices import IndexLook
 from lance_dataset.changes.doctor.manifests import ManifestLook
 from lance_dataset.changes.doctor.references import ReferenceLook
 from lance_dataset.changes.doctor.survey import (
+    BranchTable,
     OpenVersion,
     UnreadVersion,
     branch_tables,
@@ -21,9 +22,10 @@ from lance_dataset.errors import LanceError
 from lance_dataset.read.location import TableLocation
 from lance_dataset.records.diagnosis import Diagnosis, DiagnosisKind, Finding, FindingSubject
 from lance_dataset.table.cleanup.plan import Candidate, CleanupPolicy, plan_cleanup
+from lance_dataset.table.manifest import Manifest
 from lance_dataset.threads.progress import Progress
 
-__all__ = ["Examination", "diagnose", "examine"]
+__all__ = ["Examination", "diagnose", "examine", "unreferenced_files"]
 
 #: Fragments with fewer rows are small; more of them than this make scans slow.
 _SMALL_ROWS, _MANY_SMALL = 10_000, 1_000
@@ -41,6 +43,8 @@ class Examination:
         The diagnosis.
     manifests, transactions
         The looks at each branch, the main one first.
+    damaged
+        All findings of damaged data files and deletion files, of which the diagnosis has the first ones.
     orphans
         Files that no version refers to.
     """
@@ -49,6 +53,7 @@ class Examination:
     diagnosis: Diagnosis
     manifests: tuple[ManifestLook, ...]
     transactions: tuple[TransactionLook, ...]
+    damaged: tuple[Finding, ...]
     orphans: tuple[Candidate, ...]
 
 
@@ -94,6 +99,7 @@ def examine(location: TableLocation, progress: Progress | None = None) -> Examin
             if progress is not None:
                 progress.expect(1)
                 progress.advance()
+        history.check()
     if not manifests[0].count and not manifests[0].unread:
         main.read_manifest()  # raises: there is no dataset
     unread = frozenset((each.table.branch, each.name.version) for look in manifests for each in look.unread)
@@ -107,7 +113,7 @@ def examine(location: TableLocation, progress: Progress | None = None) -> Examin
     diagnosis = Diagnosis(
         main.uri, manifests[0].count, None if newest is None else newest.manifest.version, tuple(findings), branches
     )
-    return Examination(main, diagnosis, tuple(manifests), tuple(transactions), orphans)
+    return Examination(main, diagnosis, tuple(manifests), tuple(transactions), tuple(files.all_findings()), orphans)
 
 
 def _visited(
@@ -142,23 +148,33 @@ def _orphans(manifests: list[ManifestLook], findings: list[Finding]) -> tuple[Ca
         what = "files that no version refers to were not looked for, as not all versions and references can be read"
         findings.append(Finding(DiagnosisKind.ORPHANS, what, "mend the damage, and check again", is_damage=False))
         return ()
-    policy = CleanupPolicy.of(None, 1 << 31, None, delete_unverified=True, error_if_tagged_old_versions=False)
     found: list[Candidate] = []
     for look in manifests:
         if look.newest is None:
             continue
-        table = look.table
         try:
-            plan = plan_cleanup(table.store, table.root, look.newest.manifest, policy)
+            files = unreferenced_files(look.table, look.newest.manifest)
         except (LanceError, OSError) as error:
             what = f"files that no version refers to could not be looked for: {error}"
             findings.append(Finding(DiagnosisKind.FILES, what, "mend the damage named above, and check again"))
             continue
-        files = [file for file in plan.removable(table.root) if file.unverified]
         if files:
-            findings.append(_orphan_finding(files, table.branch))
+            findings.append(_orphan_finding(files, look.table.branch))
             found += files
     return tuple(found)
+
+
+def unreferenced_files(table: BranchTable, newest: Manifest) -> list[Candidate]:
+    """Return the files of a branch that no version refers to.
+
+    Raises
+    ------
+    CorruptFileError, UnsupportedError
+        A version, tag or branch cannot be read, so the files that it needs are unknown.
+    """
+    policy = CleanupPolicy.of(None, 1 << 31, None, delete_unverified=True, error_if_tagged_old_versions=False)
+    plan = plan_cleanup(table.store, table.root, newest, policy)
+    return [file for file in plan.removable(table.root) if file.unverified]
 
 
 def _orphan_finding(files: list[Candidate], branch: str | None) -> Finding:

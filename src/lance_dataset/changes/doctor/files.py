@@ -156,13 +156,16 @@ class FileLook:
             shown = place[len(root) :] if place.startswith(root) else place
         return _Damage(kind, shown, fragment.id, columns, cause_of(error, size), str(error))
 
+    def all_findings(self) -> list[Finding]:
+        """Return what was found, damage of newest versions first."""
+        return [_finding(damage) for damage in sorted(self._damages.values(), key=lambda damage: not damage.newest)]
+
     def findings(self) -> Iterator[Finding]:
-        """Yield what was found, damage of newest versions first."""
-        damages = sorted(self._damages.values(), key=lambda damage: not damage.newest)
-        for damage in damages[:_NAMED]:
-            yield _finding(damage)
-        if len(damages) > _NAMED:
-            what = f"{len(damages) - _NAMED:,} more files are damaged"
+        """Yield what was found, damage of newest versions first, and the number of further damages."""
+        found = self.all_findings()
+        yield from found[:_NAMED]
+        if len(found) > _NAMED:
+            what = f"{len(found) - _NAMED:,} more files are damaged"
             yield Finding(DiagnosisKind.FILES, what, "mend these first, and check again")
 
 

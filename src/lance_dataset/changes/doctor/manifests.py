@@ -55,6 +55,11 @@ class ManifestLook:
         self._names[version.manifest.version] = version.name
         self.count += version.name.naming is not Naming.DETACHED
 
+    @property
+    def versions(self) -> frozenset[int]:
+        """Numbers of the versions that can be read."""
+        return frozenset(self._names)
+
     def findings(self) -> Iterator[Finding]:
         """Yield what was found."""
         for unread in self.unread:

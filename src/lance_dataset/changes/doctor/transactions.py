@@ -1,12 +1,13 @@
-"""Look at the transaction files of all versions and branches. Manifests contain copies of them since release 0.21."""
+"""Look at the transaction files of all versions and branches. Manifests contain copies of them since release 1.0."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lance_dataset.changes.doctor.survey import BranchTable, OpenVersion
-from lance_dataset.errors import LanceError
+from lance_dataset.errors import CorruptFileError, LanceError, MissingFileError
 from lance_dataset.records.diagnosis import (
     DiagnosisCause,
     DiagnosisKind,
@@ -15,10 +16,17 @@ from lance_dataset.records.diagnosis import (
     VersionPlace,
     version_names,
 )
+from lance_dataset.table.naming import named_path
 from lance_dataset.table.paths import TRANSACTIONS_FOLDER
+from lance_dataset.table.references.names import TREE_FOLDER
 from lance_dataset.table.transaction import Transaction
+from lance_dataset.threads.pools import storage_pool
+from lance_dataset.threads.streams import stream
 
 __all__ = ["TransactionLook"]
+
+#: Files that are read at the same time.
+_AHEAD = 15
 
 
 @dataclass
@@ -27,6 +35,26 @@ class _Files:
 
     paths: list[str] = field(default_factory=list)
     versions: list[VersionPlace] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """Name of a transaction file, and what the manifest of its version says of its content."""
+
+    name: str
+    manifest: str
+    place: VersionPlace
+    size: int | None
+    digest: bytes | None
+
+    @classmethod
+    def of(cls, version: OpenVersion) -> _Copy:
+        inline = version.manifest.inline_transaction
+        path = named_path(version.table.root, version.name)
+        size = None if inline is None else len(inline)
+        return cls(
+            version.manifest.transaction_file, path, version.place, size, None if inline is None else _digest(inline)
+        )
 
 
 class TransactionLook:
@@ -43,6 +71,10 @@ class TransactionLook:
         folder = f"{table.root}/{TRANSACTIONS_FOLDER}"
         self._sizes = {info.name: info.size for info in table.store.list(folder)}
         self._damaged: dict[tuple[DiagnosisCause, bool], _Files] = {}
+        self._seen: list[_Copy] = []
+        #: Manifest, transaction file and number of versions whose file is missing or torn, and whose manifest has a
+        #: copy of it.
+        self.to_rewrite: list[tuple[str, str, int]] = []
         #: Names of the files that versions refer to.
         self.referenced: set[str] = set()
 
@@ -52,36 +84,47 @@ class TransactionLook:
         return sorted(self._sizes.keys() - self.referenced)
 
     def visit(self, version: OpenVersion) -> None:
-        """Compare the transaction file of a version with its manifest."""
-        manifest = version.manifest
-        name = manifest.transaction_file
-        if not name:
-            return
-        self.referenced.add(name)
-        cause = self._cause(name, manifest.inline_transaction)
-        if cause is None:
-            return
-        files = self._damaged.setdefault((cause, manifest.inline_transaction is not None), _Files())
-        files.paths.append(f"{TRANSACTIONS_FOLDER}/{name}")
-        files.versions.append(version.place)
+        """Take note of the transaction file of a version."""
+        name = version.manifest.transaction_file
+        if name:
+            self.referenced.add(name)
+            self._seen.append(_Copy.of(version))
 
-    def _cause(self, name: str, inline: bytes | None) -> DiagnosisCause | None:
-        size = self._sizes.get(name)
+    def check(self) -> None:
+        """Compare the files with the copies in the manifests of all versions that were visited."""
+        for copy, cause in stream(self._checked, self._seen, ahead=_AHEAD, pool=storage_pool):
+            if cause is None:
+                continue
+            if copy.size is not None:
+                self.to_rewrite.append((copy.manifest, copy.name, copy.place[1]))
+            files = self._damaged.setdefault((cause, copy.size is not None), _Files())
+            prefix = "" if self._table.branch is None else f"{TREE_FOLDER}/{self._table.branch}/"
+            files.paths.append(f"{prefix}{TRANSACTIONS_FOLDER}/{copy.name}")
+            files.versions.append(copy.place)
+
+    def _checked(self, copy: _Copy) -> tuple[_Copy, DiagnosisCause | None]:
+        return copy, self._cause(copy)
+
+    def _cause(self, copy: _Copy) -> DiagnosisCause | None:
+        size = self._sizes.get(copy.name)
         if size is None:
             return DiagnosisCause.MISSING
         if size == 0:
             return DiagnosisCause.EMPTY
-        if inline is not None and size == len(inline):
-            return None
-        path = f"{self._table.root}/{TRANSACTIONS_FOLDER}/{name}"
+        path = f"{self._table.root}/{TRANSACTIONS_FOLDER}/{copy.name}"
         try:
             content = self._table.store.read(path)
-            if inline is not None and len(content) < len(inline) and inline.startswith(content):
-                return DiagnosisCause.CORRUPT
-            Transaction.decode(content, path)
-        except (LanceError, OSError):
+            if _digest(content) == copy.digest:
+                return None
+            is_whole = Transaction.decode(content, path).file_name == copy.name
+        except MissingFileError:
+            return DiagnosisCause.MISSING
+        except CorruptFileError:
             return DiagnosisCause.CORRUPT
-        return None
+        except (LanceError, OSError):
+            return None  # of an unknown kind, or unreadable now
+        is_whole = is_whole and (copy.size is None or len(content) >= copy.size)
+        return None if is_whole else DiagnosisCause.CORRUPT
 
     def findings(self) -> Iterator[Finding]:
         """Yield what was found. Versions are read without these files, so it is only an advice."""
@@ -98,3 +141,7 @@ class TransactionLook:
             )
             remedy = f"nothing needs to be done, as {why}"
             yield Finding(DiagnosisKind.TRANSACTION, f"{what}, such as {files.paths[0]}", remedy, False, subject)
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()

@@ -181,12 +181,15 @@ class Candidate:
         Size in bytes.
     unverified
         True if no version refers to it, False if only old ones do.
+    modified
+        Time when it was written, in seconds since the epoch; 0.0 if that was not asked for.
     """
 
     kind: FileKind
     path: str
     size: int
     unverified: bool = False
+    modified: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -435,8 +438,8 @@ def _candidates(
     young = policy.unverified_before
     for kind, info in listed:
         if old.uses(info.path[len(root) + 1 :]):
-            yield Candidate(kind, info.path, info.size)
+            yield Candidate(kind, info.path, info.size, modified=info.modified)
         elif kind in _BRIEF and info.modified * _NANOS >= oldest_kept:
             continue
         elif policy.delete_unverified or info.modified < young:
-            yield Candidate(kind, info.path, info.size, unverified=True)
+            yield Candidate(kind, info.path, info.size, unverified=True, modified=info.modified)

@@ -42,6 +42,7 @@ TABLE_FOLDERS = (
     "_fri",
     "_blobs",
     "_maintenance",
+    "_quarantine",
 )
 
 _SUFFIX = ".json"
