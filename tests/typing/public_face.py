@@ -68,11 +68,16 @@ from lance_dataset.debug import (
     DiagnosisKind,
     Finding,
     FindingSubject,
+    RepairAction,
+    RepairOutcome,
+    RepairReport,
+    RepairStep,
     diagnose,
     format_fragment,
     format_manifest,
     format_schema,
     list_transactions,
+    repair,
 )
 from lance_dataset.download import (
     LANGUAGE_MODEL_HOME,
@@ -298,6 +303,10 @@ def identity(folder: Path) -> None:
     checked: Diagnosis = dataset.doctor()
     found: tuple[Finding, ...] = diagnose(dataset.uri).findings
     assert Finding(DiagnosisKind.DATA, "a file is cut", "restore it").is_damage
+    mended: RepairReport = dataset.doctor(repair=True, execute=True, drop_lost_rows=True, progress=True)
+    planned: RepairReport = repair(dataset.uri, restore_deleted_rows=True, on_plan=print)
+    assert mended.is_healthy and planned.rows_lost == 0 and planned.quarantine is None
+    assert RepairStep(RepairAction.LEAVE, "nothing", RepairOutcome.LEFT).rows_restored == 0
     subject: FindingSubject = FindingSubject(DiagnosisCause.EMPTY, path="data/a.lance", versions=((None, 1),))
     assert subject.newest == () and dataset.doctor(progress=lambda done, total: done) == checked
     assert checked.is_healthy and checked.findings == found and checked.newest == dataset.version

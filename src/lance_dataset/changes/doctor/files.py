@@ -196,6 +196,11 @@ def _remedy(damage: _Damage) -> str:
                 f"put a copy of the file back, or remove the old versions: ds.cleanup_old_versions(versions={numbers})"
             )
         return "put a copy of the file back; no newest version needs it"
+    if damage.kind is DiagnosisKind.DELETION:
+        return (
+            "put a copy of the file back, or let the deleted rows return: ds.doctor(repair=True, execute=True, "
+            "restore_deleted_rows=True)"
+        )
     branch = damage.newest[0]
     start = "" if branch is None else f"(with ds = ds.checkout_version(({branch!r}, None))) "
     version = next(version for place, version in damage.versions if place == branch)

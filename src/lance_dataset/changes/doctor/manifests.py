@@ -26,6 +26,7 @@ _REMEDIES = {
     DiagnosisCause.UNSUPPORTED: "open the dataset with a newer release, which knows this version",
     DiagnosisCause.UNREADABLE: "find out why the store does not give the file, and check again",
 }
+_REPAIR = "`lance-dataset doctor URI --repair`"
 
 
 @dataclass
@@ -88,7 +89,8 @@ class ManifestLook:
         )
         remedy = _REMEDIES.get(
             unread.cause,
-            f"move {self.table.store.uri(unread.path)} away if no copy of it can be put back; {kept}",
+            f"put a copy of {self.table.store.uri(unread.path)} back, or {_REPAIR}, which commits the version again or "
+            f"moves the file away; {kept}",
         )
         subject = FindingSubject(
             cause=unread.cause,
@@ -149,7 +151,12 @@ class ManifestLook:
             f"version {self._named(hinted)} is missing: {VERSION_HINT} says that it was committed, but its manifest "
             f"{name} does not exist, so version {newest.manifest.version} is the newest"
         )
-        return Finding(DiagnosisKind.VERSION, what, "put a copy of the manifest back", subject=subject)
+        return Finding(
+            DiagnosisKind.VERSION,
+            what,
+            f"put a copy of the manifest back, or {_REPAIR}",
+            subject=subject,
+        )
 
     def _latest_copy(self, newest: OpenVersion) -> Iterator[Finding]:
         """Check the copy of the newest manifest that releases before 0.8.1 open."""

@@ -140,6 +140,8 @@ class TransactionLook:
                 files=count,
             )
             remedy = f"nothing needs to be done, as {why}"
+            if has_copy:
+                remedy += "; a repair writes them again"
             yield Finding(DiagnosisKind.TRANSACTION, f"{what}, such as {files.paths[0]}", remedy, False, subject)
 
 
