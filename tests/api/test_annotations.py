@@ -23,6 +23,7 @@ ANY: dict[str, str] = {
     "LanceStats.index_stats": "JSON",
     "Logged.mem_wal_index_details": "JSON",
     "MaintenanceReport.to_dict": "JSON",
+    "RepairReport.to_dict": "JSON",
     "RowDatasetVersionMeta.asdict": "JSON",
     "RowIdMeta.asdict": "JSON",
     "get_extras": "JSON",
