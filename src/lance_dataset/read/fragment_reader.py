@@ -258,6 +258,8 @@ class FragmentReader:
         return known
 
     def _open_column(self, field: Field) -> ColumnReader:
+        if not field.children and not field.metadata and field.blob is None:
+            return self._open_stored(field)
         if any(is_resolved(node) for node in field.walk()):
             return self._open_resolved(field)
         have = as_pairs(field, self._is_before_blobs)
@@ -302,7 +304,7 @@ class FragmentReader:
         if self.fragment.deletion_file is not None and not self._is_legacy:
             field = field.as_nullable()
         stored = {}
-        for node in field.walk():
+        for node in field.walk() if field.children else (field,):
             owner = self._owner(node.id)
             if owner is not None:
                 stored[node.id] = (self._open_checked(owner[0]), owner[1])

@@ -144,7 +144,7 @@ def project(
         `columns` is not a list of names or a mapping, or an item is not a name.
     """
     if columns is None:
-        outputs = [OutputColumn(field.to_arrow(), field) for field in schema.fields]
+        outputs = list(map(OutputColumn, schema.storage_arrow, schema.fields))
     elif isinstance(columns, Mapping):
         outputs = [_computed(schema, name, text) for name, text in columns.items()]
     else:

@@ -42,6 +42,8 @@ _DISCARD_BYTES = 1 << 20
 _SMALL = 64 << 10
 _fetched = PageCache(16 << 20)
 _MEMORY_PAGE = 4096
+#: Bytes of a description that is short.
+_SHORT = 256
 _GUESS = 8 << 10
 
 
@@ -362,7 +364,8 @@ def open_pages(
     if rows_per_value < 1:
         raise CorruptFileError(f"{column}: fixed-size lists of 0 structs")
     pages: list[Page] = []
-    memory = PageMemory(column)
+    several = len(metadata.pages) > 1 or any(len(page.encoding) > _SHORT for page in metadata.pages)
+    memory = PageMemory(column) if several else None  # a single page with a short description needs little
     cache = PageCache() if len(metadata.pages) > 1 else None  # a single page creates its own on demand
     start = 0
     for number, (buffers, stored_length, type_name, encoding) in enumerate(metadata.pages):
@@ -373,7 +376,8 @@ def open_pages(
             )
         try:
             layout = own.parse(encoding)
-            memory.add(encoding, layout, own.parse)
+            if memory is not None:
+                memory.add(encoding, layout, own.parse)
         except (CorruptFileError, MemoryLimitError, UnsupportedError) as error:
             raise type(error)(f"{column}, page {number}: {error}") from error
         length, rest = divmod(stored_length, rows_per_value)

@@ -1,8 +1,8 @@
-"""Reading of the simplest mini-block pages with minimal work per page.
+"""Reading of the simplest pages with minimal work per page.
 
 A take or scan of thousands of small fragments opens thousands of pages with equal descriptions. The consequences of
-a description are computed once. If a page does not fit its description, `MiniBlockPage` reads it and reports the
-error.
+a description are computed once. If a page does not fit its description, `MiniBlockPage` or `FullZipPage` reads it and
+reports the error.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.blob_fields import is_pair
-from lance_dataset.file.buffers import allocate
+from lance_dataset.file.buffers import aligned, allocate
 from lance_dataset.file.kinds import is_binary_like, is_wide
 from lance_dataset.file.structural.arrays import BinaryDictionary, binary_array, fixed_array, value_bits
 from lance_dataset.file.structural.encodings.base import Encoding
-from lance_dataset.file.structural.layout import Layer, MiniBlockLayout, max_definition, max_visible_definition
+from lance_dataset.file.structural.layout import (
+    FullZipLayout,
+    Layer,
+    MiniBlockLayout,
+    max_definition,
+    max_visible_definition,
+)
 from lance_dataset.file.structural.nesting import Branch
 from lance_dataset.file.structural.read.levels import LeafValues, assemble, level_codec
 from lance_dataset.file.structural.read.page import Page
@@ -38,6 +44,7 @@ _SMALL_BYTES = 1 << 20
 #: Larger dictionaries, in bytes, are worth keeping in decoded form.
 _SMALL_DICTIONARY = 16 << 10
 _MEMORY_PAGE = 4096
+_NEVER_NULL = (Layer.ALL_VALID_ITEM,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +108,8 @@ def plain_taker(page: Page, branch: Branch) -> PageTaker | None:
 def plain_array(page: Page, branch: Branch) -> pa.Array | None:
     """Return all rows of a small mapped page of uncompressed values without lists, or of texts with a small dictionary.
 
+    Values of whole bytes side by side are used in place.
+
     Returns
     -------
     pyarrow.Array or None
@@ -111,6 +120,8 @@ def plain_array(page: Page, branch: Branch) -> pa.Array | None:
     CodecError, CorruptFileError
         The page contradicts its description.
     """
+    if isinstance(page.layout, FullZipLayout):
+        return _in_place(page, page.layout, branch)
     rows, plan = page.length, _known_plan(page.layout, branch)
     if plan is None or not plan.is_scanned or rows > _SMALL_ROWS:
         return None
@@ -133,6 +144,26 @@ def plain_array(page: Page, branch: Branch) -> pa.Array | None:
     )
     levels.scan(0, data.table.num_chunks, None, definition)
     return assemble(LeafValues(values, rows, None, definition), layers, branch)
+
+
+def _in_place(page: Page, layout: FullZipLayout, branch: Branch) -> pa.Array | None:
+    """Return values that lie side by side, without levels, as a view of the mapped page."""
+    bits, rows, kind = layout.bits, page.length, branch.leaf.storage_type
+    if (
+        not bits
+        or branch.above
+        or rows > _SMALL_ROWS
+        or layout.layers != _NEVER_NULL
+        or layout.rep_bits + layout.def_bits
+        or layout.values.flat_bits != bits
+        or value_bits(kind) != bits
+        or not layout.num_items == layout.num_visible_items == rows
+        or len(page.buffers) != 1
+        or page.size_of(0) * 8 != rows * bits
+        or not page.is_mapped
+    ):
+        return None
+    return fixed_array(kind, rows, aligned(page.read(0), bits // 8))
 
 
 def _scan(data: Chunks, plan: _Plan, rows: int) -> pa.Array:
