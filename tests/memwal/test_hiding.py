@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from support.memwal.shards import SCHEMA, SHARD, keys, rows, snapshots_for, valu
 import lance_dataset
 from lance_dataset.mem_wal import LsmScanner
 from lance_dataset.memwal.key_set import KeySet, newest_first
+from lance_dataset.read.recent_sessions import forget_recent_sessions
 
 
 def table_of_fragments(path: Path, *, stable: bool = False) -> lance_dataset.LanceDataset:
@@ -68,6 +71,24 @@ def test_whole_scans(tmp_path: Path, stable: bool) -> None:
     assert before[3] == "one"
     assert before[12] == "base"
     assert values(scanner_of(dataset).to_table()) == model
+
+
+def test_nothing_keeps_a_closed_dataset(tmp_path: Path) -> None:
+    """What was found for whole scans is freed with the last handle, without the collector of cycles."""
+    dataset = table_of_fragments(tmp_path / "t")
+    with dataset.mem_wal_writer(SHARD) as writer:
+        writer.put(rows({3: "new"}))
+    opened = lance_dataset.dataset(tmp_path / "t")
+    gc.collect()
+    gc.disable()
+    try:
+        scanner_of(opened).to_table()
+        reader = weakref.ref(opened.snapshot.reader)
+        del opened
+        forget_recent_sessions()
+        assert reader() is None
+    finally:
+        gc.enable()
 
 
 def test_everything_is_hidden(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import shutil
@@ -35,6 +36,18 @@ def _used(path: Path) -> object:
 
 def test_the_next_handle_gets_what_the_last_one_knew(path: Path) -> None:
     assert _used(path) is lance_dataset.dataset(path).snapshot.reader
+
+
+def test_nothing_is_kept_of_a_collected_cycle(path: Path) -> None:
+    """The collector has cleared the references from indices to readers, without which the indices are of no use."""
+    dataset = lance_dataset.dataset(path)
+    assert dataset.scanner(filter="k = 7", fast_search=True).count_rows() == 1
+    cycle: list[object] = [dataset]
+    cycle.append(cycle)
+    del dataset, cycle
+    gc.collect()
+    assert not recent_sessions._ended
+    _used(path)
 
 
 def test_counts_start_anew(path: Path) -> None:

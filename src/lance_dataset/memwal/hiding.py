@@ -13,6 +13,7 @@ from lance_dataset.memwal.key_set import KeySet
 from lance_dataset.memwal.keys import KeyColumns
 from lance_dataset.memwal.sources import LsmSources
 from lance_dataset.read.snapshot import Snapshot
+from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.located import LocatedRows, map_located_rows
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.resolving import indices_for_scans, resolve_request
@@ -39,14 +40,15 @@ class _Hidden:
         The SSTables.
     addresses
         Addresses of the rows, ascending.
-    base
-        The version without these rows, once it is asked for.
+    readers
+        The reader of the version without these rows, once it is asked for. A snapshot would keep the session of the
+        table, which keeps this object.
     """
 
     key: KeyColumns
     tables: frozenset[str] = frozenset()
     addresses: _Addresses = field(default_factory=lambda: np.empty(0, np.uint64))
-    base: list[Snapshot] = field(default_factory=list)
+    readers: list[TableReader] = field(default_factory=list)
 
     @property
     def nbytes(self) -> int:
@@ -74,11 +76,15 @@ def visible_base(sources: LsmSources) -> Snapshot:
     """Return the table without the rows that newer rows hide; raises like `hidden_addresses`."""
     hidden = _of_sstables(sources)
     addresses = _with_memtables(sources, hidden.addresses)
+    if not len(addresses):
+        return sources.base
     if addresses is not hidden.addresses:
-        return _without(sources.base, addresses)
-    if not hidden.base:
-        hidden.base.append(_without(sources.base, addresses))
-    return hidden.base[0]
+        reader = sources.base.reader.without(addresses)
+    else:
+        if not hidden.readers:
+            hidden.readers.append(sources.base.reader.without(addresses))
+        reader = hidden.readers[0]
+    return replace(sources.base, manifest=reader.manifest, reader=reader)
 
 
 def _memtable_keys(sources: LsmSources) -> list[pa.Array]:
@@ -133,8 +139,3 @@ def _scan_of(base: Snapshot, key: KeyColumns, wanted: KeySet) -> ScanRequest:
     return restricted_to_keys(base.reader, request, {key.names[0]: pa.chunked_array([keys])})
 
 
-def _without(base: Snapshot, addresses: _Addresses) -> Snapshot:
-    if not len(addresses):
-        return base
-    reader = base.reader.without(addresses)
-    return replace(base, manifest=reader.manifest, reader=reader)

@@ -12,6 +12,7 @@ import gc
 import os
 import sys
 import time
+import weakref
 from collections.abc import Hashable, Mapping
 from typing import Final
 
@@ -40,12 +41,14 @@ class _EphemeralSession(Session):
         self._location = location
         if content is not None:
             self._take_over(content)
+        self._intact = weakref.ref(self._content.metadata)
 
     def __reduce__(self) -> tuple[type[Session], tuple[()]]:
         return Session, ()
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():
+        # If the collector of cycles ends the session, it has cleared the weak references between the objects in it.
+        if not sys.is_finalizing() and self._intact() is not None:
             _keep(self._location, self._content)
 
 
