@@ -10,7 +10,7 @@ from lance_dataset.file.kinds import is_binary_like, is_wide
 from lance_dataset.file.structural.arrays import value_bits
 from lancecodec import kept
 
-__all__ = ["kept_batch", "kept_values"]
+__all__ = ["KeptRows", "kept_batch", "kept_values"]
 
 
 def kept_values(array: pa.Array, mask: pa.BooleanArray, *, decode: bool = False) -> pa.Array | None:
@@ -30,31 +30,54 @@ def kept_values(array: pa.Array, mask: pa.BooleanArray, *, decode: bool = False)
     OffsetOverflowError, pyarrow.ArrowInvalid
         `decode`: the values do not fit one array.
     """
-    return _Mask(mask).of(array, decode)
+    return KeptRows(mask).of(array, decode=decode)
 
 
 def kept_batch(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     """Return the rows of a batch that a mask without nulls keeps."""
-    columns = []
+    columns, rows = [], KeptRows(mask)
     for column in batch.columns:
-        picked = kept_values(column, mask)
+        picked = rows.of(column)
         columns.append(column.filter(mask) if picked is None else picked)
     if not columns:
         return batch.filter(mask)
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-class _Mask:
-    """A mask with the place of its bits, and the number of values that it keeps."""
+class KeptRows:
+    """Rows that a mask keeps, the same of many columns.
+
+    Parameters
+    ----------
+    mask
+        One boolean per row, never null.
+
+    Attributes
+    ----------
+    mask
+        The mask.
+    count
+        Number of rows that it keeps.
+    """
 
     def __init__(self, mask: pa.BooleanArray) -> None:
+        self.mask = mask
         self.place = (mask.buffers()[1], mask.offset, len(mask))
-        self.count = mask.true_count
+        self.count: int = mask.true_count
 
-    def of(self, array: pa.Array, decode: bool) -> pa.Array | None:
+    @property
+    def are_all(self) -> bool:
+        """True if the mask keeps every row."""
+        return self.count == self.place[2]
+
+    def of(self, array: pa.Array, *, decode: bool = False) -> pa.Array | None:
+        """Return the values of an array at these rows; see `kept_values`."""
         kind = array.type
+        if array.null_count == 0 and pa.types.is_primitive(kind) and kind.bit_width % 8 == 0:
+            moved = self._fixed(array.buffers()[1], array.offset, kind.bit_width // 8)
+            return pa.Array.from_buffers(kind, self.count, [None, moved], 0)
         if isinstance(kind, pa.DictionaryType):
-            indices = self.of(array.indices, False)
+            indices = self.of(array.indices)
             picked = pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=kind.ordered, safe=False)
             return decode_dictionary_array(picked) if decode else picked
         if pa.types.is_fixed_size_list(kind):

@@ -24,7 +24,7 @@ from lance_dataset.read.concatenate import (
 )
 from lance_dataset.read.empty_batches import rows_only
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
-from lance_dataset.read.kept_values import kept_values
+from lance_dataset.read.kept_values import KeptRows
 from lance_dataset.read.prefetch import Announcements, announce
 from lance_dataset.read.projection import OutputColumn
 from lance_dataset.read.row_taker import take_fields
@@ -195,20 +195,20 @@ def _kept(chunks: Sequence[pa.Array], selection: Selection, field: Field, *, enc
     """Return the selected values of the chunks of a window; dictionaries are decoded unless `encoded` is true."""
     found, base = [], 0
     for chunk in chunks:
-        mask = selection.mask.slice(base, len(chunk))
+        rows = selection.kept(base, len(chunk))
         decode = not encoded and not chunk.type.equals(field.storage_type)
         base += len(chunk)
-        if mask.true_count:
-            found.extend(_kept_chunk(chunk, mask, field, decode=decode))
+        if rows.count:
+            found.extend(_kept_chunk(chunk, rows, field, decode=decode))
     return _joined(found, field.name) if len(selection.window.slices) > 1 else found
 
 
-def _kept_chunk(chunk: pa.Array, mask: pa.BooleanArray, field: Field, *, decode: bool) -> list[pa.Array]:
-    if not decode and mask.true_count == len(chunk):
+def _kept_chunk(chunk: pa.Array, rows: KeptRows, field: Field, *, decode: bool) -> list[pa.Array]:
+    if not decode and rows.are_all:
         return [chunk]
     with refusing(field.name, field.storage_type):
-        picked = kept_values(chunk, mask, decode=decode)
-    return keep_rows([chunk], places_of(mask)) if picked is None else [picked]
+        picked = rows.of(chunk, decode=decode)
+    return keep_rows([chunk], places_of(rows.mask)) if picked is None else [picked]
 
 
 def _announce(rows: Sequence[tuple[Slice, NDArray[np.int64]]], *fields: Field) -> None:

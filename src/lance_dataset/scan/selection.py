@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.expr.array_predicates import places_of
 from lance_dataset.properties import cached_property
+from lance_dataset.read.kept_values import KeptRows
 from lance_dataset.scan.encoded_filter import EncodedColumn
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.windows import Slice, Window
@@ -77,6 +78,17 @@ class Selection:
         if self.places is not None:
             flags[self.places] = True
         return pa.array(flags)
+
+    @cached_property
+    def _kept(self) -> dict[tuple[int, int], KeptRows]:
+        return {}
+
+    def kept(self, first: int, count: int) -> KeptRows:
+        """Return which of the rows ``[first, first + count)`` of the window are selected; kept for other columns."""
+        known = self._kept.get((first, count))
+        if known is None:
+            known = self._kept.setdefault((first, count), KeptRows(self.mask.slice(first, count)))
+        return known
 
     @cached_property
     def parts(self) -> tuple[tuple[Slice, NDArray[np.int64] | None], ...]:
