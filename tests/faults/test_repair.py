@@ -278,6 +278,29 @@ def test_updated_rows_do_not_return_beside_their_new_state(tmp_path: Path) -> No
     assert lance_dataset.dataset(tmp_path / "t").version == dataset.version
 
 
+@pytest.mark.parametrize("nullable", [True, False])
+def test_lost_columns(tmp_path: Path, nullable: bool) -> None:
+    """Columns that were added later become null if their file is lost, and their index no longer covers these rows."""
+    path = tmp_path / "t"
+    dataset = lance_dataset.write_dataset(pa.table({"id": [1, 2, 3, 4]}), path, max_rows_per_file=2)
+    dataset.add_columns({"double": "id * 2"})
+    if not nullable:
+        dataset.alter_columns({"path": "double", "nullable": False})
+    dataset.create_scalar_index("double", "BTREE")
+    (path / "data" / dataset.get_fragments()[1].metadata.files[1].path).unlink()
+    report = repair(path, execute=True, drop_lost_rows=True)
+    expected = [2, 4, None, None] if nullable else [2, 4]
+    assert (report.rows_emptied, report.rows_lost) == ((2, 0) if nullable else (0, 2))
+    for opened in (lance_dataset.dataset(path), lance.dataset(str(path))):
+        opened.validate()
+        assert opened.to_table()["double"].to_pylist() == expected
+        assert opened.to_table(filter="double = 6").num_rows == 0
+        assert opened.to_table(filter="double = 4")["id"].to_pylist() == [2]
+    dataset.checkout_latest()
+    dataset.insert(pa.table({"id": [5], "double": [10]}, schema=dataset.schema))
+    assert dataset.to_table(filter="double = 10")["id"].to_pylist() == [5]
+
+
 def test_many_lost_files(tmp_path: Path) -> None:
     """More damages than a diagnosis names are repaired, too."""
     path = tmp_path / "t"
@@ -309,6 +332,18 @@ def test_torn_file_of_a_branch(tmp_path: Path, writer: str) -> None:
         key: known.get(key) for key in ("parentBranch", "parentVersion", "identifier")
     }
     assert set(lance.dataset(path).branches.list()) == {"a", "a/b"}
+
+
+@pytest.mark.parametrize("name", ["_transactions", "tree", "_refs/tags", "data", "_indices"])
+def test_links(path: Path, name: str) -> None:
+    """Folders behind links may belong to something else: they are told, and nothing is moved or raised."""
+    place = path / name
+    place.rename(path / "moved")
+    place.symlink_to(path / "moved")
+    before = _contents(path)
+    report = repair(path, execute=True)
+    assert report.quarantine is None
+    assert _contents(path) == before
 
 
 def test_branch_without_versions(path: Path) -> None:

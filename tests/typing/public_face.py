@@ -307,15 +307,16 @@ def identity(folder: Path) -> None:
     planned: RepairReport = repair(dataset.uri, restore_deleted_rows=True, on_plan=print)
     assert mended.is_healthy and planned.rows_lost == 0 and planned.quarantine is None
     step = RepairStep(RepairAction.LEAVE, "nothing", RepairOutcome.LEFT, "whole", paths=("data/a.lance",))
-    lost_and_found: tuple[int | None, ...] = (step.rows_lost, step.rows_restored, step.version, planned.rows_restored)
+    lost_and_found: tuple[int | None, ...] = (step.rows_lost, step.rows_emptied, step.version, planned.rows_emptied)
     assert step.action == "leave" and step.outcome == "left" and step.reason and step.what and step.paths
+    assert step.rows_restored == planned.rows_restored == 0
     assert step.branch is None and not any(lost_and_found) and mended.executed and not planned.executed
     assert mended.steps == () and mended.before == mended.after and "steps" in planned.to_dict() and planned.to_json()
     subject: FindingSubject = FindingSubject(DiagnosisCause.EMPTY, path="data/a.lance", versions=((None, 1),))
     assert subject.newest == () and dataset.doctor(progress=lambda done, total: done) == checked
     whole: tuple[str | None, ...] = (subject.path, subject.branch, subject.tag, subject.index, subject.column)
-    counts: tuple[int | None, ...] = (subject.fragment, subject.files, subject.size)
-    assert subject.cause == "empty" and subject.versions[0][1] == 1 and whole[0] and not any(counts)
+    amounts: tuple[int | None, ...] = (subject.fragment, subject.files, subject.size)
+    assert subject.cause == "empty" and subject.versions[0][1] == 1 and whole[0] and not any(amounts)
     assert checked.versions >= 1 and isinstance(checked.branches, tuple)
     assert checked.is_healthy and checked.findings == found and checked.newest == dataset.version
     healthy: list[tuple[str, str, str, bool]] = [(each.kind, each.what, each.remedy, each.is_damage) for each in found]

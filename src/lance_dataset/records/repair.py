@@ -17,7 +17,8 @@ class RepairAction(str, Enum):
 
     ``quarantine`` moves files to a folder below ``_quarantine``; ``commit again`` makes a lost version from its
     transaction; ``rewrite`` writes a small file from what is there; ``drop rows`` and ``restore rows`` are new versions
-    without the rows of lost data files, or with rows whose deletion file is lost; ``rebuild index`` is a new version
+    without the rows of lost data files, or with rows whose deletion file is lost; ``empty columns`` is one with null in
+    place of lost values of columns that were added later; ``rebuild index`` is a new version
     with the index built again, or without it; ``leave`` changes nothing.
     """
 
@@ -25,6 +26,7 @@ class RepairAction(str, Enum):
     COMMIT_AGAIN = "commit again"
     REWRITE = "rewrite"
     DROP_ROWS = "drop rows"
+    EMPTY_COLUMNS = "empty columns"
     RESTORE_ROWS = "restore rows"
     REBUILD_INDEX = "rebuild index"
     LEAVE = "leave"
@@ -58,8 +60,9 @@ class RepairStep:
         Branch that the step is about, None for the main one.
     paths
         Files that it moves or writes, below the root of the main branch.
-    rows_lost, rows_restored
-        Number of rows that the newest version of the branch loses, or that return; None if unknown.
+    rows_lost, rows_emptied, rows_restored
+        Number of rows that the newest version of the branch loses, of which it loses values of columns, or that return;
+        None if unknown.
     version
         Version that the step made.
     """
@@ -71,6 +74,7 @@ class RepairStep:
     branch: str | None = None
     paths: tuple[str, ...] = ()
     rows_lost: int | None = 0
+    rows_emptied: int | None = 0
     rows_restored: int | None = 0
     version: int | None = None
 
@@ -114,6 +118,11 @@ class RepairReport:
         return sum(step.rows_lost or 0 for step in self._counted)
 
     @property
+    def rows_emptied(self) -> int:
+        """Number of rows of which newest versions lose values of columns, as far as it is known."""
+        return sum(step.rows_emptied or 0 for step in self._counted)
+
+    @property
     def rows_restored(self) -> int:
         """Number of deleted rows that return to newest versions, as far as it is known."""
         return sum(step.rows_restored or 0 for step in self._counted)
@@ -130,7 +139,8 @@ class RepairReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all values as plain ones."""
-        return {**asdict(self), "rows_lost": self.rows_lost, "rows_restored": self.rows_restored}
+        counts = {name: getattr(self, name) for name in ("rows_lost", "rows_emptied", "rows_restored")}
+        return {**asdict(self), **counts}
 
     def to_json(self) -> str:
         """Return all values as JSON."""

@@ -133,7 +133,8 @@ class Maintained(Shown):
         execute
             True to do what `repair` plans. By default, nothing is changed.
         drop_lost_rows
-            True to let newest versions lose the fragments whose data files are lost. Older versions are not changed.
+            True to let newest versions lose the fragments whose data files are lost. If these only have columns that
+            were added later, the rows stay, and the columns become null. Older versions are not changed.
         restore_deleted_rows
             True to let rows return whose deletion file is lost, deleted ones as well as the former state of updated
             ones. The newest deletion file that the fragment had before is used, if there is one.

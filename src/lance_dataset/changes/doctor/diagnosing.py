@@ -14,6 +14,7 @@ from lance_dataset.changes.doctor.survey import (
     OpenVersion,
     UnreadVersion,
     branch_tables,
+    cause_of,
     main_location,
     read_versions,
 )
@@ -79,11 +80,11 @@ def examine(location: TableLocation, progress: Progress | None = None) -> Examin
     """Check the dataset at a location. Parameters and errors are those of `diagnose`."""
     main = main_location(location)
     store, root = main.store, main.root
+    failures: list[Finding] = []
     references = ReferenceLook(store, root)
     files, indices = FileLook(store, root, progress), IndexLook(store, root)
     manifests: list[ManifestLook] = []
     transactions: list[TransactionLook] = []
-    failures: list[Finding] = []
     small: list[Finding] = []
     for table in branch_tables(main):
         look, history = ManifestLook(table), TransactionLook(table)
@@ -99,13 +100,12 @@ def examine(location: TableLocation, progress: Progress | None = None) -> Examin
             if progress is not None:
                 progress.expect(1)
                 progress.advance()
-        history.check()
+        failures += _finished(history.check(), table.branch)
     if not manifests[0].count and not manifests[0].unread:
         main.read_manifest()  # raises: there is no dataset
     unread = frozenset((each.table.branch, each.name.version) for look in manifests for each in look.unread)
-    findings = [finding for look in manifests for finding in look.findings()]
-    findings += [*files.findings(), *indices.findings(), *failures, *references.findings(unread), *small]
-    findings += [finding for look in transactions for finding in look.findings()]
+    findings = [finding for look in manifests for finding in _finished(look.findings(), look.table.branch)]
+    findings += [*files.findings(), *indices.findings(), *failures, *_finished(references.findings(unread)), *small]
     orphans = _orphans(manifests, findings)
     findings.sort(key=lambda finding: not finding.is_damage)
     newest = manifests[0].newest
@@ -128,6 +128,18 @@ def _visited(
         remedy = "mend the other damage, and check again"
         return [Finding(DiagnosisKind.FILES, what, remedy, subject=subject)]
     return []
+
+
+def _finished(found: Iterator[Finding], branch: str | None = None) -> list[Finding]:
+    """Return findings; a look that cannot go on is a finding, too."""
+    findings: list[Finding] = []
+    try:
+        findings.extend(found)
+    except (LanceError, OSError) as error:
+        what, remedy = f"a check could not be finished: {error}", "mend the other damage, and check again"
+        subject = FindingSubject(cause_of(error), branch=branch)
+        findings.append(Finding(DiagnosisKind.FILES, what, remedy, subject=subject))
+    return findings
 
 
 def _small_fragments(version: OpenVersion) -> Iterator[Finding]:

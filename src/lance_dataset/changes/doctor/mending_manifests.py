@@ -11,7 +11,7 @@ from lance_dataset.changes.doctor.replay import Replay, find_replays
 from lance_dataset.changes.doctor.survey import BranchTable, UnreadVersion
 from lance_dataset.changes.doctor.tasks import WRONG, Task, Workplace, done, left, quarantine_task
 from lance_dataset.changes.doctor.transactions import TransactionLook
-from lance_dataset.errors import CommitConflictError, LanceError, MissingFileError
+from lance_dataset.errors import CommitConflictError, LanceError, MissingFileError, StorageError
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.records.diagnosis import DiagnosisCause, DiagnosisKind, Finding
 from lance_dataset.records.repair import RepairAction, RepairStep
@@ -132,6 +132,8 @@ def _replay_tasks(
             lost |= {each: b"" for each in range(base.version + 1, hinted + 1) if each not in lost}
     if not lost:
         return
+    if not history.is_listed:
+        raise StorageError(f"the transaction files of {table.store.uri(table.root)} cannot be listed")
     replays, reason = find_replays(table, base, lost, history.unreferenced)
     for replay in replays:
         yield _replay_task(table, replay)

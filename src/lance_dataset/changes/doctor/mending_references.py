@@ -51,7 +51,15 @@ def _tag_task(examined: Examination, finding: Finding) -> Task:
         return False
 
     what = f"move the tag {name!r} to the quarantine, unless its version is there again"
-    return quarantine_task(what, [str(subject.path)], "tag", finding.what, subject.branch, is_still_wrong)
+    task = quarantine_task(what, [str(subject.path)], "tag", finding.what, subject.branch, is_still_wrong)
+    move = task.run
+
+    def run(work: Workplace) -> RepairStep:
+        if subject.branch in work.stopped or move is None:
+            return replace(task.step, outcome=RepairOutcome.LEFT, reason="its version may still be committed again")
+        return move(work)
+
+    return replace(task, run=run)
 
 
 def _branch_task(examined: Examination, finding: Finding) -> Task:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lance_dataset.changes.commit import commit_change
 from lance_dataset.changes.doctor.diagnosing import Examination
+from lance_dataset.changes.doctor.mending_columns import empty_columns, emptying_step, losable_files
 from lance_dataset.changes.doctor.survey import BranchTable, OpenVersion, cause_of, read_versions
 from lance_dataset.changes.doctor.tasks import WRONG, Consent, Task, Workplace, done, left
 from lance_dataset.changes.indexing.rebuild_index import rebuild_or_drop_index
@@ -18,7 +19,7 @@ from lance_dataset.records.diagnosis import DiagnosisKind, Finding, version_name
 from lance_dataset.records.repair import RepairAction, RepairOutcome, RepairStep
 from lance_dataset.table.apply import next_manifest
 from lance_dataset.table.deletions import read_deletions
-from lance_dataset.table.fragment import DeletionFile, Fragment
+from lance_dataset.table.fragment import DataFile, DeletionFile, Fragment
 from lance_dataset.table.indices.coverage import MEMORY_INDEX, REUSE_INDEX
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import Delete
@@ -45,16 +46,37 @@ def row_tasks(examined: Examination, blocked: Mapping[str | None, str], consent:
         for branch in subject.newest if subject.cause in WRONG else ():
             (lost if finding.kind is DiagnosisKind.DATA else masks).setdefault(branch, []).append(finding)
     for branch in dict.fromkeys((*lost, *masks)):
-        dropped = {finding.subject.fragment for finding in lost.get(branch, ())}
-        kept = [finding for finding in masks.get(branch, ()) if finding.subject.fragment not in dropped]
         if branch in blocked:
-            for finding in (*lost.get(branch, ()), *kept):
+            for finding in (*lost.get(branch, ()), *masks.get(branch, ())):
                 yield left(finding.what, blocked[branch], branch)
             continue
-        if branch in lost:
-            yield _drop_task(examined, tables[branch], lost[branch], consent)
-        for finding in kept:
-            yield _mask_task(examined, tables[branch], finding, consent)
+        yield from _branch_tasks(examined, tables[branch], lost.get(branch, []), masks.get(branch, []), consent)
+
+
+def _branch_tasks(
+    examined: Examination, table: BranchTable, lost: list[Finding], masks: list[Finding], consent: Consent
+) -> Iterator[Task]:
+    manifest = _newest(examined, table).manifest
+    losable = losable_files(manifest, lost)
+    if losable:
+        yield _empty_task(table, manifest, losable, consent)
+    gone = [finding for finding in lost if finding.subject.fragment not in losable]
+    if gone:
+        yield _drop_task(examined, table, gone, consent)
+    dropped = {finding.subject.fragment for finding in gone}
+    for finding in masks:
+        if finding.subject.fragment not in dropped:
+            yield _mask_task(examined, table, finding, consent)
+
+
+def _empty_task(
+    table: BranchTable, manifest: Manifest, losable: Mapping[int, Sequence[DataFile]], consent: Consent
+) -> Task:
+    """Return the step that commits a version in which lost columns are null."""
+    step = emptying_step(table, manifest, losable)
+    if not consent.drop_lost_rows:
+        return Task(replace(step, outcome=RepairOutcome.NEEDS_CONSENT, reason=_LOST))
+    return Task(step, _marking(step, lambda work: empty_columns(work, table, step, losable)))
 
 
 def _drop_task(examined: Examination, table: BranchTable, findings: list[Finding], consent: Consent) -> Task:
@@ -68,12 +90,9 @@ def _drop_task(examined: Examination, table: BranchTable, findings: list[Finding
         f"commit a version of the branch {branch!r} without the fragments {', '.join(map(str, ids))}, whose data files "
         f"are lost, and thereby without {_counted(rows)} rows"
     )
-    if not consent.drop_lost_rows:
-        step = RepairStep(
-            RepairAction.DROP_ROWS, what, RepairOutcome.NEEDS_CONSENT, _LOST, table.branch, rows_lost=rows
-        )
-        return Task(step)
     step = RepairStep(RepairAction.DROP_ROWS, what, branch=table.branch, rows_lost=rows)
+    if not consent.drop_lost_rows:
+        return Task(replace(step, outcome=RepairOutcome.NEEDS_CONSENT, reason=_LOST))
 
     def run(work: Workplace) -> RepairStep:
         snapshot = Snapshot.of(table.location, table.location.read_manifest())

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lance_dataset.changes.doctor.survey import OpenVersion, cause_of
-from lance_dataset.errors import InvalidInputError, LanceError, MissingFileError
+from lance_dataset.errors import InvalidInputError, LanceError, VersionNotFoundError
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.records.diagnosis import DiagnosisCause, DiagnosisKind, Finding, FindingSubject, VersionPlace
 from lance_dataset.table.manifest import Manifest
@@ -60,14 +60,14 @@ class ReferenceLook:
         for path, name in self._named(TAGS_FOLDER):
             try:
                 self._tags[name] = find_tag(self._store, self._root, name)
-            except MissingFileError:
+            except VersionNotFoundError:  # removed since the listing
                 continue
             except (LanceError, OSError) as error:
                 self._unread("tag", name, path, error)
         for path, name in self._named(BRANCHES_FOLDER):
             try:
                 self._branches[name] = find_branch(self._store, self._root, name)
-            except MissingFileError:
+            except VersionNotFoundError:  # removed since the listing
                 continue
             except (LanceError, OSError) as error:
                 self._unread("branch", name, path, error)

@@ -68,13 +68,14 @@ class TransactionLook:
 
     def __init__(self, table: BranchTable) -> None:
         self._table = table
-        folder = f"{table.root}/{TRANSACTIONS_FOLDER}"
-        self._sizes = {info.name: info.size for info in table.store.list(folder)}
+        self._sizes: dict[str, int] = {}
         self._damaged: dict[tuple[DiagnosisCause, bool], _Files] = {}
         self._seen: list[_Copy] = []
         #: Manifest, transaction file and number of versions whose file is missing or torn, and whose manifest has a
         #: copy of it.
         self.to_rewrite: list[tuple[str, str, int]] = []
+        #: True if the files could be listed.
+        self.is_listed = False
         #: Names of the files that versions refer to.
         self.referenced: set[str] = set()
 
@@ -90,8 +91,14 @@ class TransactionLook:
             self.referenced.add(name)
             self._seen.append(_Copy.of(version))
 
-    def check(self) -> None:
-        """Compare the files with the copies in the manifests of all versions that were visited."""
+    def check(self) -> Iterator[Finding]:
+        """Compare the files with the copies in the manifests of all versions that were visited; yield what was found.
+
+        It is only an advice, as versions are read without these files.
+        """
+        folder = f"{self._table.root}/{TRANSACTIONS_FOLDER}"
+        self._sizes = {info.name: info.size for info in self._table.store.list(folder)}
+        self.is_listed = True
         for copy, cause in stream(self._checked, self._seen, ahead=_AHEAD, pool=storage_pool):
             if cause is None:
                 continue
@@ -101,6 +108,21 @@ class TransactionLook:
             prefix = "" if self._table.branch is None else f"{TREE_FOLDER}/{self._table.branch}/"
             files.paths.append(f"{prefix}{TRANSACTIONS_FOLDER}/{copy.name}")
             files.versions.append(copy.place)
+        for (cause, has_copy), files in self._damaged.items():
+            count = len(files.paths)
+            what = f"{count:,} transaction files of {version_names(tuple(files.versions))} are {cause.value}"
+            why = "the manifests have copies" if has_copy else "only the history lacks what these versions changed"
+            subject = FindingSubject(
+                cause=cause,
+                path=files.paths[0] if count == 1 else None,
+                versions=tuple(files.versions),
+                branch=self._table.branch,
+                files=count,
+            )
+            remedy = f"nothing needs to be done, as {why}"
+            if has_copy:
+                remedy += "; a repair writes them again"
+            yield Finding(DiagnosisKind.TRANSACTION, f"{what}, such as {files.paths[0]}", remedy, False, subject)
 
     def _checked(self, copy: _Copy) -> tuple[_Copy, DiagnosisCause | None]:
         return copy, self._cause(copy)
@@ -125,24 +147,6 @@ class TransactionLook:
             return None  # of an unknown kind, or unreadable now
         is_whole = is_whole and (copy.size is None or len(content) >= copy.size)
         return None if is_whole else DiagnosisCause.CORRUPT
-
-    def findings(self) -> Iterator[Finding]:
-        """Yield what was found. Versions are read without these files, so it is only an advice."""
-        for (cause, has_copy), files in self._damaged.items():
-            count = len(files.paths)
-            what = f"{count:,} transaction files of {version_names(tuple(files.versions))} are {cause.value}"
-            why = "the manifests have copies" if has_copy else "only the history lacks what these versions changed"
-            subject = FindingSubject(
-                cause=cause,
-                path=files.paths[0] if count == 1 else None,
-                versions=tuple(files.versions),
-                branch=self._table.branch,
-                files=count,
-            )
-            remedy = f"nothing needs to be done, as {why}"
-            if has_copy:
-                remedy += "; a repair writes them again"
-            yield Finding(DiagnosisKind.TRANSACTION, f"{what}, such as {files.paths[0]}", remedy, False, subject)
 
 
 def _digest(content: bytes) -> bytes:
