@@ -106,7 +106,6 @@ DIFFERENT: dict[str, str] = {
     "lance.query.PhraseQuery.inner": _COMPILED,
     "lance.set_logger(*)": _RENAMED,
     "lance.util.HNSW(hnsw)": _MADE_INSIDE,
-    "lance.vector.train_pq_codebook_on_accelerator(dtype)": _VALUE,
 }
 
 

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pydantic
+import torch
 
 import lance_dataset as lance
 from lance_dataset import arrow, errors, file, mem_wal
@@ -1279,18 +1280,22 @@ def vector_indices(folder: Path) -> None:
     fewer: pa.RecordBatchReader = find_duplicate_pairs_in_partition(dataset, "vector", segment, 0, 0.0)
     assert pairs.read_all().num_rows == fewer.read_all().num_rows == 0
     validate_vector_index(dataset, "vector", refine_factor=100, sample_size=2, pass_threshold=0.0)
-    with contextlib.suppress(errors.UnsupportedError):
-        compute_partitions(dataset, "vector", None)
-    with contextlib.suppress(errors.UnsupportedError):
-        compute_pq_codes(dataset, None)
-    with contextlib.suppress(errors.UnsupportedError):
-        one_pass_assign_ivf_pq_on_accelerator(dataset, "vector", "l2", "cuda", None, None)
-    with contextlib.suppress(errors.UnsupportedError):
-        one_pass_train_ivf_pq_on_accelerator(dataset, "vector", 2, "l2", "cuda", 4)
-    with contextlib.suppress(errors.UnsupportedError):
-        train_ivf_centroids_on_accelerator(dataset, "vector", 2, "l2", "cuda")
-    with contextlib.suppress(errors.UnsupportedError):
-        train_pq_codebook_on_accelerator(dataset, "l2", "cuda", 4)
+
+
+def steps_of_indices(folder: Path) -> None:
+    vectors = np.random.default_rng(2).standard_normal((300, 8)).astype(np.float32)
+    dataset: lance.LanceDataset = lance.write_dataset(vec_to_table(vectors), folder / "vectors")
+    cpu = torch.device("cpu")
+    centroids, kmeans, codewords, models = one_pass_train_ivf_pq_on_accelerator(dataset, "vector", 2, "l2", cpu, 4)
+    alone: np.ndarray[Any, Any] = train_ivf_centroids_on_accelerator(dataset, "vector", 2, "l2", cpu)[0]
+    residuals: str = compute_partitions(dataset, "vector", kmeans, num_sub_vectors=4)
+    again: np.ndarray[Any, Any] = train_pq_codebook_on_accelerator(residuals, "l2", cpu, 4)[0]
+    assert centroids.shape == alone.shape and codewords.shape == again.shape
+    place, files = compute_pq_codes(lance.dataset(residuals), models)
+    other, _ = one_pass_assign_ivf_pq_on_accelerator(dataset, "vector", "l2", cpu, kmeans, models)
+    assert files and lance.dataset(place).schema == lance.dataset(other).schema
+    for each in (residuals, place, other):
+        shutil.rmtree(each)
 
 
 def near_duplicates(folder: Path) -> None:
@@ -1322,8 +1327,8 @@ def models_by_steps(folder: Path) -> None:
     assert (pq.dimension, pq.num_subvectors, pq.num_bits, ivf.distance_type) == (8, 4, 4, "l2") and both
     assert len(ivf.centroids) == 2 and len(pq.codebook)
     other: tuple[IvfModel, PqModel] = IvfModel(ivf.centroids, "l2"), PqModel(4, pq.codebook, num_bits=4)
-    with contextlib.suppress(errors.UnsupportedError):
-        builder.assign_ivf_partitions(ivf, "cuda")
+    assigned: str = builder.assign_ivf_partitions(ivf, torch.device("cpu"), output_uri=str(folder / "partitions"))
+    assert lance.dataset(assigned).count_rows() == 4200
     large: PqModel = builder.train_pq(ivf, 4, max_iters=3, sample_rate=16)
     builder.transform_vectors(ivf, large, str(folder / "steps" / "data" / "unsorted.lance"))
     files: list[str] = builder.shuffle_transformed_vectors(["unsorted.lance"], str(folder / "steps" / "data"), ivf)
@@ -1722,6 +1727,7 @@ def main(folder: Path) -> None:
     numbers_and_images(folder)
     small_modules()
     vector_indices(folder)
+    steps_of_indices(folder)
     near_duplicates(folder)
     models_by_steps(folder)
     models_of_rows(folder)

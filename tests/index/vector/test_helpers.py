@@ -16,7 +16,6 @@ import pytest
 import lance_dataset
 import lance_dataset.util
 import lance_dataset.vector
-from lance_dataset.errors import UnsupportedError
 
 VALUES = np.random.default_rng(0).standard_normal((300, 8)).astype(np.float32)
 
@@ -161,17 +160,3 @@ def test_an_index_is_validated(tmp_path: Path) -> None:
             package.util.validate_vector_index(package.dataset(tmp_path), "w")
     with pytest.raises(ValueError, match="no vectors"):
         lance_dataset.util.validate_vector_index(dataset, "v", sample_size=0)
-
-
-def test_accelerators() -> None:
-    helpers: Any = lance_dataset.vector
-    for call in (
-        lambda: helpers.train_ivf_centroids_on_accelerator(None, "v", 3, "l2", "cuda"),
-        lambda: helpers.train_pq_codebook_on_accelerator(None, "l2", "cuda", 4),
-        lambda: helpers.compute_partitions(None, "v", None),
-        lambda: helpers.compute_pq_codes(None, []),
-        lambda: helpers.one_pass_train_ivf_pq_on_accelerator(None, "v", 3, "l2", "cuda", 4),
-        lambda: helpers.one_pass_assign_ivf_pq_on_accelerator(None, "v", "l2", "cuda", None, []),
-    ):
-        with pytest.raises(UnsupportedError, match="use IndicesBuilder"):
-            call()

@@ -182,7 +182,7 @@ def test_models(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError):
         lance_dataset.indices.IvfModel.load(tmp_path / "missing")
     for call in (
-        lambda: builder.assign_ivf_partitions(ivf, "cuda"),
+        lambda: builder.assign_ivf_partitions(ivf, "mps"),
         lambda: builder.train_ivf(4, accelerator="cuda"),
         lambda: builder.transform_vectors(ivf, None, "x", partition_ds_uri="y"),  # type: ignore[arg-type]
     ):

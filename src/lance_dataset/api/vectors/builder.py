@@ -21,6 +21,8 @@ from lance_dataset.index.vector.training.parameters import VectorParameters
 from lance_dataset.index.vector.training.shuffling import PartitionedRows
 
 if TYPE_CHECKING:
+    import torch
+
     from lance_dataset.api.dataset.dataset import LanceDataset
     from lance_dataset.api.fragment.fragment import LanceFragment
 
@@ -222,22 +224,36 @@ class IndicesBuilder:
         )
         return {"ivf_centroids": ivf.centroids, "pq_codebook": pq.codebook}
 
-    def assign_ivf_partitions(self, ivf_model: IvfModel, accelerator: object, *, output_uri: str | None = None) -> str:
-        """Refuse to assign vectors to partitions on an accelerator: `transform_vectors` does it on processors.
+    def assign_ivf_partitions(
+        self, ivf_model: IvfModel, accelerator: str | torch.device | None, *, output_uri: str | None = None
+    ) -> str:
+        """Find the partition of each vector with PyTorch; see `lance_dataset.vector.compute_partitions`.
 
         Parameters
         ----------
-        ivf_model, accelerator, output_uri
-            Those of the reference.
+        ivf_model
+            Centroids.
+        accelerator
+            ``cuda``, ``mps`` or a `torch.device`; None for the best one that there is.
+        output_uri
+            Path or URI of the new dataset; None for a new temporary folder, which the caller removes.
+
+        Returns
+        -------
+        str
+            Path or URI of the new dataset, with the columns ``row_id`` and ``partition``.
 
         Raises
         ------
+        OSError
+            There is already a dataset (an `AlreadyExistsError`).
         UnsupportedError
-            Always.
+            PyTorch is not installed, or has no such device.
         """
-        raise UnsupportedError(
-            "assign_ivf_partitions is not supported: transform_vectors assigns vectors to partitions on processors"
-        )
+        from lance_dataset.api.vectors.accelerators import compute_partitions, model_of_centroids
+
+        model = model_of_centroids(_matrix(ivf_model.centroids), ivf_model.distance_type, accelerator)
+        return compute_partitions(self.dataset, self.column[0], model, dst_dataset_uri=output_uri)
 
     def transform_vectors(
         self,
