@@ -1284,7 +1284,7 @@ def vector_indices(folder: Path) -> None:
 
 def steps_of_indices(folder: Path) -> None:
     vectors = np.random.default_rng(2).standard_normal((300, 8)).astype(np.float32)
-    dataset: lance.LanceDataset = lance.write_dataset(vec_to_table(vectors), folder / "vectors")
+    dataset: lance.LanceDataset = lance.write_dataset(vec_to_table(vectors), folder / "steps-of-indices")
     cpu = torch.device("cpu")
     centroids, kmeans, codewords, models = one_pass_train_ivf_pq_on_accelerator(dataset, "vector", 2, "l2", cpu, 4)
     alone: np.ndarray[Any, Any] = train_ivf_centroids_on_accelerator(dataset, "vector", 2, "l2", cpu)[0]

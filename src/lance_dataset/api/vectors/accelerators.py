@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,9 +15,6 @@ from lance_dataset.api.dataset.dataset import LanceDataset
 from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.index.vector.training.devices import device_of
-
-if TYPE_CHECKING:
-    import torch
 
 __all__ = [
     "compute_partitions",
@@ -38,7 +35,7 @@ def train_ivf_centroids_on_accelerator(
     column: str,
     k: int,
     metric_type: str,
-    accelerator: str | torch.device | None,
+    accelerator: object,
     batch_size: int = 40960,
     *,
     sample_rate: int = 256,
@@ -93,7 +90,7 @@ def train_ivf_centroids_on_accelerator(
 def train_pq_codebook_on_accelerator(
     dataset: LanceDataset | str | os.PathLike[str],
     metric_type: str,
-    accelerator: str | torch.device | None,
+    accelerator: object,
     num_sub_vectors: int,
     batch_size: int = 40960,
     dtype: DTypeLike = np.float32,
@@ -237,7 +234,7 @@ def one_pass_train_ivf_pq_on_accelerator(
     column: str,
     k: int,
     metric_type: str,
-    accelerator: str | torch.device | None,
+    accelerator: object,
     num_sub_vectors: int,
     batch_size: int = 40960,
     *,
@@ -286,7 +283,7 @@ def one_pass_assign_ivf_pq_on_accelerator(
     dataset: LanceDataset,
     column: str,
     metric_type: str,
-    accelerator: str | torch.device | None,
+    accelerator: object,
     ivf_kmeans: Any,
     pq_kmeans_list: Sequence[Any],
     dst_dataset_uri: str | os.PathLike[str] | None = None,
@@ -319,7 +316,7 @@ def one_pass_assign_ivf_pq_on_accelerator(
     return written
 
 
-def model_of_centroids(centroids: NDArray[Any], metric_type: str, accelerator: str | torch.device | None) -> Any:
+def model_of_centroids(centroids: NDArray[Any], metric_type: str, accelerator: object) -> Any:
     """Return a model of centroids that there are, for `compute_partitions`."""
     return _torch().model(centroids, metric_type, device_of(accelerator))
 

@@ -21,8 +21,6 @@ from lance_dataset.index.vector.training.parameters import VectorParameters
 from lance_dataset.index.vector.training.shuffling import PartitionedRows
 
 if TYPE_CHECKING:
-    import torch
-
     from lance_dataset.api.dataset.dataset import LanceDataset
     from lance_dataset.api.fragment.fragment import LanceFragment
 
@@ -224,9 +222,7 @@ class IndicesBuilder:
         )
         return {"ivf_centroids": ivf.centroids, "pq_codebook": pq.codebook}
 
-    def assign_ivf_partitions(
-        self, ivf_model: IvfModel, accelerator: str | torch.device | None, *, output_uri: str | None = None
-    ) -> str:
+    def assign_ivf_partitions(self, ivf_model: IvfModel, accelerator: object, *, output_uri: str | None = None) -> str:
         """Find the partition of each vector with PyTorch; see `lance_dataset.vector.compute_partitions`.
 
         Parameters
