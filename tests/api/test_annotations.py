@@ -31,6 +31,12 @@ ANY: dict[str, str] = {
     "json_to_schema": "JSON",
     "schema_to_json": "JSON",
     "SqlQuery.__init__": "made by the package only: options of a scan, checked one by one",
+    "compute_partitions": "models of PyTorch, which may not be installed",
+    "compute_pq_codes": "models of PyTorch, which may not be installed",
+    "one_pass_assign_ivf_pq_on_accelerator": "models of PyTorch, which may not be installed",
+    "one_pass_train_ivf_pq_on_accelerator": "models of PyTorch, which may not be installed",
+    "train_ivf_centroids_on_accelerator": "models of PyTorch, which may not be installed",
+    "train_pq_codebook_on_accelerator": "models of PyTorch, which may not be installed",
 }
 
 
