@@ -96,6 +96,14 @@ def test_whole_dataset(path: Path) -> None:
     assert diagnose(path).findings == ()
 
 
+def test_datasets_of_all_releases() -> None:
+    """Nothing is found in whole datasets that releases of the reference wrote."""
+    manifests = (Path(__file__).parents[1] / "fixtures" / "datasets").rglob("_versions")
+    datasets = sorted(folder.parent for folder in manifests)
+    assert len(datasets) > 20
+    assert {str(path): diagnose(path).findings for path in datasets} == {str(path): () for path in datasets}
+
+
 def test_newest_version_is_lost(path: Path, tmp_path: Path) -> None:
     """If the newest manifest is empty, its version is named, and moving it away makes the one before it the newest."""
     newest = min((path / "_versions").glob("*.manifest"))
