@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -558,6 +559,7 @@ def _append_proto(node: Field, parent_id: int, messages: list[file_pb2.Field]) -
         _append_proto(child, node.id, messages)
 
 
+@lru_cache(maxsize=256)
 def stated_encoding(logical_type: str) -> file_pb2.Field.Encoding:
     """Return the 0.1 encoding of a type, which every stored field still states; readers of 2.x ignore it."""
     if logical_type in ("null", "struct"):

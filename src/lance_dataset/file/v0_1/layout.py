@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -43,17 +44,21 @@ def page_kind(field: Field) -> PageKind:
         return PageKind.NONE
     if field.logical_type.removesuffix(".struct") in ("list", "large_list"):
         return PageKind.LIST
-    arrow_type = field.storage_type
+    try:
+        return _leaf_kind(field.storage_type)
+    except ValueError as error:
+        raise UnsupportedError(f"field {field.name!r}: legacy (0.1) files cannot hold {field.storage_type}") from error
+
+
+@lru_cache(maxsize=256)
+def _leaf_kind(arrow_type: pa.DataType) -> PageKind:
     if pa.types.is_null(arrow_type):
         return PageKind.NULL
     if pa.types.is_dictionary(arrow_type):
         return PageKind.DICTIONARY
     if is_binary_like(arrow_type):
         return PageKind.BINARY
-    try:
-        bits_per_row(arrow_type)
-    except ValueError as error:
-        raise UnsupportedError(f"field {field.name!r}: legacy (0.1) files cannot hold {arrow_type}") from error
+    bits_per_row(arrow_type)
     return PageKind.FIXED
 
 

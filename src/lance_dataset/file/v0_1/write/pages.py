@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +30,6 @@ from lancecodec import CodecError, utf8
 
 __all__ = ["Bounds", "FieldPages", "Leaf", "Warn", "field_pages", "write_pages"]
 
-#: First row of each page, and the end of the last one.
-Bounds = NDArray[np.int64]
 #: Called with (path, what is lost) if data has something that legacy files cannot hold.
 Warn = Callable[[str, str], None]
 _Parts = Sequence["memoryview"]
@@ -42,8 +41,32 @@ _NULLS_LOST = "holds nulls, which legacy (0.1) files cannot store: they will be 
 _EMPTY_LOST = "holds empty values, which legacy (0.1) files cannot tell from nulls: they will be read as null"
 
 
-@dataclass(frozen=True)
-class FieldPages:
+class Bounds:
+    """Rows of the pages of a block, the same for all of its columns.
+
+    Parameters
+    ----------
+    rows
+        int64, first row of each page, and the end of the last one.
+    """
+
+    def __init__(self, rows: NDArray[np.int64]) -> None:
+        self.rows = rows
+        self.lengths: NDArray[np.int64] = np.diff(rows)
+        #: A zero per page.
+        self.nothing = np.zeros(len(self.lengths), np.int64)
+        self._fixed: dict[int, tuple[NDArray[np.int64], list[tuple[int, int]]]] = {}
+
+    def fixed(self, bits: int) -> tuple[NDArray[np.int64], list[tuple[int, int]]]:
+        """Return the bytes of each page of values of some bits, and the range of its bits."""
+        known = self._fixed.get(bits)
+        if known is None:
+            ranges = list(zip((self.rows[:-1] * bits).tolist(), (self.rows[1:] * bits).tolist(), strict=True))
+            known = self._fixed[bits] = (self.lengths * bits + 7) // 8, ranges
+        return known
+
+
+class FieldPages(NamedTuple):
     """Pages of one field in consecutive batches.
 
     Attributes
@@ -87,7 +110,7 @@ def field_pages(
     array
         Values of the storage type; indices in place of dictionaries.
     bounds
-        int64, start of each page in `array`, and its length.
+        Rows of each page in `array`.
     warn
         Called for nulls that are lost.
     leaves
@@ -120,9 +143,7 @@ def field_pages(
     elif kind is PageKind.BINARY:
         yield _binary_pages(node, path, array, bounds, warn)
     elif kind is PageKind.NULL:
-        lengths = np.diff(bounds)
-        nothing = np.zeros(len(lengths), np.int64)
-        yield FieldPages(node.id, lengths, nothing, nothing, lambda starts: [() for _ in starts])
+        yield FieldPages(node.id, bounds.lengths, bounds.nothing, bounds.nothing, lambda starts: [() for _ in starts])
     else:
         if kind is PageKind.FIXED and count_nulls(array) > absent:
             warn(path, _NULLS_LOST + ("false" if is_bits(array.type) else "zeros"))
@@ -145,30 +166,25 @@ def _list_pages(node: Field, path: str, array: pa.Array, bounds: Bounds, warn: W
     _lengths(array, path)
     offsets, items = visible_items(array)
     width = offsets.dtype.itemsize
-    lengths = np.diff(bounds) + 1
+    lengths = bounds.lengths + 1
     pieces = [
-        (offsets[start : end + 1] - offsets[start]).data.cast("B")
-        for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+        ((offsets[start : end + 1] - offsets[start]).data.cast("B"),)
+        for start, end in zip(bounds.rows[:-1].tolist(), bounds.rows[1:].tolist(), strict=True)
     ]
-    nothing = np.zeros(len(lengths), np.int64)
-    yield FieldPages(node.id, lengths, lengths * width, nothing, lambda starts: [(piece,) for piece in pieces])
-    child = node.children[0]
-    yield from field_pages(child, f"{path}.{child.name}", items, offsets[bounds].astype(np.int64), warn, None)
+    yield FieldPages(node.id, lengths, lengths * width, bounds.nothing, lambda starts: pieces)
+    child, inner = node.children[0], Bounds(offsets[bounds.rows].astype(np.int64))
+    yield from field_pages(child, f"{path}.{child.name}", items, inner, warn, None)
 
 
 def _fixed_pages(field_id: int, array: pa.Array, bounds: Bounds) -> FieldPages:
-    lengths = np.diff(bounds)
-    bits = bits_per_row(array.type)
-    sizes = (lengths * bits + 7) // 8
-    ranges = list(zip((bounds[:-1] * bits).tolist(), (bounds[1:] * bits).tolist(), strict=True))
+    sizes, ranges = bounds.fixed(bits_per_row(array.type))
     if is_bits(array.type):
         bitmap = fixed_bits(array)
-        pieces = [zero_based(bitmap, start, end - start) for start, end in ranges]
+        pieces = [(zero_based(bitmap, start, end - start),) for start, end in ranges]
     else:
         values = fixed_bytes(array)
-        pieces = [values[start // 8 : end // 8] for start, end in ranges]
-    nothing = np.zeros(len(lengths), np.int64)
-    return FieldPages(field_id, lengths, sizes, nothing, lambda starts: [(piece,) for piece in pieces])
+        pieces = [(values[start // 8 : end // 8],) for start, end in ranges]
+    return FieldPages(field_id, bounds.lengths, sizes, bounds.nothing, lambda starts: pieces)
 
 
 def _binary_pages(node: Field, path: str, array: pa.Array, bounds: Bounds, warn: Warn) -> FieldPages:
@@ -181,12 +197,12 @@ def _binary_pages(node: Field, path: str, array: pa.Array, bounds: Bounds, warn:
         _check_text(content, offsets, is_wide(array.type), path)
     if node.nullable and np.count_nonzero(lengths == 0) > array.null_count:
         warn(path, _EMPTY_LOST)
-    view, cuts = memoryview(content), offsets[bounds].astype(np.int64)
-    heads, counts = np.diff(cuts), np.diff(bounds)
+    view, cuts = memoryview(content), offsets[bounds.rows].astype(np.int64)
+    heads, counts = np.diff(cuts), bounds.lengths
 
     def parts(starts: NDArray[np.int64]) -> Iterator[_Parts]:
         shifts = (starts - cuts[:-1]).tolist()
-        rows, ends = bounds.tolist(), cuts.tolist()
+        rows, ends = bounds.rows.tolist(), cuts.tolist()
         for page, shift in enumerate(shifts):
             absolute: NDArray[np.int64] = offsets[rows[page] : rows[page + 1] + 1].astype(np.int64)
             absolute += shift

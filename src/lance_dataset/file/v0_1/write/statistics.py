@@ -14,7 +14,7 @@ from lance_dataset._proto import file_pb2
 from lance_dataset.file.v0_1.arrays import valid_bytes, without_nulls
 from lance_dataset.file.v0_1.layout import PageKind, page_kind
 from lance_dataset.file.v0_1.write.bounds import batch_bounds, has_bounds
-from lance_dataset.file.v0_1.write.pages import FieldPages, Leaf, field_pages, write_pages
+from lance_dataset.file.v0_1.write.pages import Bounds, FieldPages, Leaf, field_pages, write_pages
 from lance_dataset.io.base import OutputFile
 from lance_dataset.types.logical import logical_from_arrow
 from lance_dataset.types.schema import Field, Schema
@@ -65,7 +65,7 @@ class Statistics:
             return None
         schema = _statistics_schema([node for node, _ in self._fields.values()])
         pages: list[FieldPages] = []
-        bounds = np.array([0, num_batches], np.int64)
+        bounds = Bounds(np.array([0, num_batches], np.int64))
         for top, (_, gathered) in zip(schema.fields, self._fields.values(), strict=True):
             columns = (
                 pa.array(np.concatenate(gathered.null_counts)),

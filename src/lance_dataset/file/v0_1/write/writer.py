@@ -17,7 +17,7 @@ from lance_dataset.file.buffers import concat_arrays
 from lance_dataset.file.summary import DataFileSummary
 from lance_dataset.file.v0_1.layout import PageKind, page_kind
 from lance_dataset.file.v0_1.write.check import check_schema
-from lance_dataset.file.v0_1.write.pages import FieldPages, Leaf, field_pages, write_pages
+from lance_dataset.file.v0_1.write.pages import Bounds, FieldPages, Leaf, field_pages, write_pages
 from lance_dataset.file.v0_1.write.shared import LegacyWrite
 from lance_dataset.file.v0_1.write.statistics import Statistics
 from lance_dataset.file.v0_1.write.trailer import write_trailer
@@ -169,7 +169,7 @@ class LegacyFileWriter:
 
     def _write_block(self, arrays: list[pa.Array], batches: int, rows: int) -> None:
         """Append batches of equal size."""
-        bounds = np.arange(batches + 1, dtype=np.int64) * rows
+        bounds = Bounds(np.arange(batches + 1, dtype=np.int64) * rows)
         leaves: list[Leaf] = []
         pages: list[FieldPages] = []
         for top, array in zip(self.schema.fields, arrays, strict=True):
