@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from lance_dataset.changes.doctor.survey import OpenVersion, cause_of
 from lance_dataset.errors import CorruptFileError, LanceError
 from lance_dataset.io.base import ObjectStore
@@ -21,13 +23,15 @@ from lance_dataset.records.diagnosis import (
 )
 from lance_dataset.table.deletions import read_deletions
 from lance_dataset.table.fragment import DataFile, Fragment
-from lance_dataset.table.paths import DELETIONS_FOLDER, FileLocator, deletion_name
+from lance_dataset.table.fragment_list import FragmentList
+from lance_dataset.table.paths import DATA_FOLDER, DELETIONS_FOLDER, FileLocator, deletion_name
 from lance_dataset.threads.progress import Progress
 from lance_dataset.threads.streams import stream
 
 __all__ = ["FileLook"]
 
 _AHEAD = 16
+_DELETIONS = f"{DELETIONS_FOLDER}/"
 #: Findings of one kind; if there are more, their number is told.
 _NAMED = 50
 
@@ -78,7 +82,8 @@ class FileLook:
         """Look at the files of a version that no version before has shown. Versions come newest first."""
         known = self._known.setdefault(version.table.root, _Known())
         files = version.files
-        current: set[Hashable] = {*files.data, *files.own, *files.in_bases}
+        others = (name for name in files.own if name.startswith(_DELETIONS))
+        current: set[Hashable] = {*files.data, *others, *files.in_bases}
         new = current - known.seen
         if new:
             self._check(version, new, known)
@@ -91,7 +96,7 @@ class FileLook:
                 damage.newest.append(version.table.branch)
 
     def _check(self, version: OpenVersion, new: set[Hashable], known: _Known) -> None:
-        fragments = [each for each in version.manifest.fragment_list if not new.isdisjoint(_names(each))]
+        fragments = [version.manifest.fragment_list[each] for each in _positions(version.manifest.fragment_list, new)]
         locator = version.table.location.locator(version.manifest)
         if version.table.branch is not None:
             fragments = [each for each in fragments if _places(locator, each) not in self._sound]
@@ -210,11 +215,19 @@ def _remedy(damage: _Damage) -> str:
     )
 
 
-def _names(fragment: Fragment) -> Iterator[Hashable]:
-    for file in fragment.files:
-        yield _data_name(file)
-    if fragment.deletion_file is not None:
-        yield _deletion_name(fragment)
+def _positions(fragments: FragmentList, names: set[Hashable]) -> list[int]:
+    """Return the positions of the fragments that have a file of these names; few fragments are decoded for that."""
+    columns = fragments.columns
+    bases = columns.file_base_ids.tolist()
+    found = set(np.flatnonzero(columns.has_overlays).tolist())  # the names of their overlays are not among the columns
+    for owner, path, base in zip(columns.file_owners.tolist(), fragments.file_paths(), bases, strict=True):
+        name: Hashable = path if base < 0 else (base, f"{DATA_FOLDER}/{path.decode(errors='replace')}")
+        if name in names:
+            found.add(owner)
+    if any(not isinstance(name, bytes) for name in names):
+        masked = np.flatnonzero(columns.has_deletions).tolist()
+        found.update(each for each in masked if _deletion_name(fragments[each]) in names)
+    return sorted(found)
 
 
 def _places(locator: FileLocator, fragment: Fragment) -> tuple[str, ...]:
@@ -230,7 +243,7 @@ def _places(locator: FileLocator, fragment: Fragment) -> tuple[str, ...]:
 
 def _data_name(file: DataFile) -> Hashable:
     """Return the name of a data file as in `VersionFiles`."""
-    return file.path.encode() if file.base_id is None else (file.base_id, f"data/{file.path}")
+    return file.path.encode() if file.base_id is None else (file.base_id, f"{DATA_FOLDER}/{file.path}")
 
 
 def _deletion_name(fragment: Fragment) -> Hashable:
