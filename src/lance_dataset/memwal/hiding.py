@@ -137,5 +137,3 @@ def _scan_of(base: Snapshot, key: KeyColumns, wanted: KeySet) -> ScanRequest:
 
     request = replace(request, indices=indices_for_scans(base))
     return restricted_to_keys(base.reader, request, {key.names[0]: pa.chunked_array([keys])})
-
-
