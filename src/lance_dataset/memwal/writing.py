@@ -137,16 +137,18 @@ class WriterCore:
         self._check_process()
         with self.counters.timed("put"):
             last: _Pending | None = None
+            size = 0
             for part in _parts(batches, self.options):
                 self._wait_for_room()
                 last = self._enqueue(part)
+                size += last.num_bytes
             if last is None:
                 with self._state:
                     self._check_usable()
             elif self.options.durable_write or self._pending_bytes >= self.options.max_wal_buffer_size:
                 self._log_until(last)
         self.counters.add("put_rows", sum(batch.num_rows for batch in batches))
-        self.counters.add("put_bytes", sum(batch.nbytes for batch in batches))
+        self.counters.add("put_bytes", size)
         self._tell_statistics()
 
     def _tell_statistics(self) -> None:
