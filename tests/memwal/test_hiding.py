@@ -74,7 +74,7 @@ def test_whole_scans(tmp_path: Path, stable: bool) -> None:
 
 
 def test_nothing_keeps_a_closed_dataset(tmp_path: Path) -> None:
-    """What was found for whole scans is freed with the last handle, without the collector of cycles."""
+    """Results kept for whole scans are freed with the last handle, without the collector of cycles."""
     dataset = table_of_fragments(tmp_path / "t")
     with dataset.mem_wal_writer(SHARD) as writer:
         writer.put(rows({3: "new"}))
@@ -149,3 +149,20 @@ def test_newest_first() -> None:
     parts = [pa.array([1, None, 3]), pa.array([], pa.int64()), pa.array([3, 4]), pa.array([None, 4, 5])]
     shown = [None if each is None else each.to_pylist() for each in newest_first(parts)]
     assert shown == [None, None, [False, True], [False, False, True]]
+
+
+def test_small_sstables_keep_their_last_scan(tmp_path: Path) -> None:
+    """A column that was renamed, dropped or changed since is not taken from it."""
+    dataset = table_of_fragments(tmp_path / "t")
+    with dataset.mem_wal_writer(SHARD) as writer:
+        writer.put(rows({3: "new", 70: "new"}))
+    for _ in range(2):
+        found = scanner_of(dataset).filter("id IN (3, 70)").to_table()
+        assert found["v"].to_pylist() == ["new", "new"]
+    dataset.alter_columns({"path": "v", "name": "w"})
+    dataset.add_columns(pa.field("v", pa.string()))
+    found = scanner_of(dataset).filter("id IN (3, 70)").to_table()
+    assert found.column_names == ["id", "w", "n", "v"]
+    assert found["w"].to_pylist() == ["new", "new"]
+    assert found["v"].to_pylist() == [None, None]
+    assert scanner_of(dataset).project(["n"]).filter("id = 70").to_table().to_pydict() == {"n": [70], "id": [70]}

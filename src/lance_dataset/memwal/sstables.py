@@ -26,8 +26,10 @@ from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["OpenSsTable", "open_sstable"]
 
-#: Bytes of keys that the SSTables of one session keep.
-_MAX_BYTES = 256 << 20
+#: Bytes of keys and of rows that the SSTables of one session keep, and bytes of each row that are counted.
+_MAX_BYTES, _ROW_BYTES = 256 << 20, 200
+#: Rows that are kept after a scan are at most as large.
+_KEPT_BYTES, _KEPT_ROW_BYTES = 1 << 20, 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +82,20 @@ class OpenSsTable:
 
     def scan(self, wanted: list[Field]) -> tuple[pa.RecordBatch, pa.Array]:
         """Return columns of all rows as the table has them now, and which rows stand for deletions."""
-        names = [self.names[field.id] for field in wanted if field.id in self.names]
-        has_marks = TOMBSTONE in self.snapshot.manifest.schema.names
-        table = self._scanned([*names, TOMBSTONE] if has_marks else names)
-        return self._conformed(one_batch(table, self.snapshot.uri), wanted)
+        key = tuple((field.id, field.name, field.storage_type) for field in wanted)
+        known = self._last_scan.get(key)
+        if known is not None:
+            return known
+        found = self._conformed(one_batch(self._scanned(self._stored(wanted)), self.snapshot.uri), wanted)
+        if found[0].nbytes <= min(_KEPT_BYTES, _KEPT_ROW_BYTES * self.rows):
+            self._last_scan.clear()
+            self._last_scan[key] = found
+        return found
+
+    @cached_property
+    def _last_scan(self) -> dict[tuple[tuple[int, str, pa.DataType], ...], tuple[pa.RecordBatch, pa.Array]]:
+        """Result of the last scan of few rows, of which most of the time would go into the calls, by its columns."""
+        return {}
 
     def find(self, key: object, wanted: list[Field]) -> tuple[pa.RecordBatch, pa.Array] | None:
         """Return the row of a key like `scan`, None if there is none."""
@@ -136,10 +148,10 @@ class _Cache:
         _ = table.rows  # is read without the lock
         with self._lock:
             table = self._tables.setdefault(key, table)
-            size = sum(each.rows * 100 for each in self._tables.values())
+            size = sum(each.rows * _ROW_BYTES for each in self._tables.values())
             while size > _MAX_BYTES and len(self._tables) > 1:
                 _, dropped = self._tables.popitem(last=False)
-                size -= dropped.rows * 100
+                size -= dropped.rows * _ROW_BYTES
             return table
 
 
