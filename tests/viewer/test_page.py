@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -95,7 +96,7 @@ PANELS = {
     ),
     "storage": ({"tab": "storage"}, "document.querySelectorAll('.treemap div').length > 3"),
     "map": ({"tab": "map"}, "document.querySelector('#panel [role=status]')?.textContent?.startsWith('270 rows')"),
-    "plan": ({"tab": "plan", "filter": "id > 5"}, "document.querySelector('pre')?.textContent.includes('Scan')"),
+    "plan": ({"tab": "plan", "filter": "id > 5"}, "document.querySelector('pre')?.textContent.includes('LanceRead')"),
 }
 
 
@@ -106,6 +107,21 @@ def test_panels(browser: Browser, viewer: Viewer, name: str) -> None:
     page.wait(f"document.querySelector('#panel') && ({done})")
     assert violations(page) == []
     checked(page, viewer)
+
+
+def test_methods_of_maps(browser: Browser, viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the package umap-learn, the page says what is missing."""
+    monkeypatch.setitem(sys.modules, "umap", None)
+    page = opened(browser, viewer, tab="map", method="umap")
+    page.wait("document.querySelector('#panel [role=status]')?.textContent?.includes('lance-dataset[umap]')")
+    assert violations(page) == []
+    page.run("""(() => {
+        const kind = document.querySelector("[aria-label='Method of the map']");
+        kind.value = "pca";
+        kind.dispatchEvent(new Event("change"));
+    })()""")
+    page.wait("document.querySelector('#panel [role=status]')?.textContent?.startsWith('270 rows')")
+    assert page.run("location.hash.includes('method=pca')")
 
 
 def test_dark_and_narrow(browser: Browser, viewer: Viewer) -> None:

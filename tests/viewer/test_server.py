@@ -6,8 +6,10 @@ import http.client
 import json
 import re
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -245,6 +247,42 @@ def test_facts(viewer: Viewer) -> None:
     assert get(viewer, "api/map", column=3, filter="id < 100").table.num_rows == 80
     assert get(viewer, "api/map", column=0).status == 400
     assert get(viewer, "api/statistics", column=1).json["nulls"] == 100
+
+
+def test_methods_of_maps(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = get(viewer, "api/map", column=3, count=50).table
+    assert get(viewer, "api/map", column=3, count=50, method="pca").table == usual
+    refused = get(viewer, "api/map", column=3, method="x")
+    assert refused.status == 400
+    assert refused.json["error"]["message"].startswith("method must be one of pca, umap")
+    assert get(viewer, "api/map", column=3, count=4001, method="umap").status == 400
+    monkeypatch.setitem(sys.modules, "umap", None)
+    missing = get(viewer, "api/map", column=3, method="umap")
+    assert missing.status == 400
+    assert "pip install 'lance-dataset[umap]'" in missing.json["error"]["message"]
+
+
+class _Places:
+    """Stands for the model of umap-learn, which is too large for the test run: keeps two numbers of each vector."""
+
+    def __init__(self, n_neighbors: int, init: str, random_state: int, n_jobs: int) -> None:
+        assert (random_state, n_jobs) == (0, 1)
+        self._neighbors, self._init = n_neighbors, init
+
+    def fit_transform(self, vectors: np.ndarray) -> np.ndarray:
+        assert self._neighbors == min(15, len(vectors) - 1)
+        assert self._init == ("spectral" if len(vectors) > 15 else "random")
+        return vectors[:, :2] + 100
+
+
+def test_maps_by_neighbors(viewer: Viewer, dataset: lance.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=_Places))
+    for last in (6, 100):
+        found = get(viewer, "api/map", column=3, filter=f"id < {last}", method="umap").table
+        assert found["row"].to_pylist() == list(range(dataset.count_rows(f"id < {last}")))
+        for name in ("x", "y"):
+            assert (min(found[name].to_pylist()), max(found[name].to_pylist())) == (-1, 1)
+    assert "at least 5" in get(viewer, "api/map", column=3, filter="id < 4", method="umap").json["error"]["message"]
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "csv"])

@@ -3,6 +3,7 @@ import { element, problem } from "./elements.js";
 import { change } from "./state.js";
 
 const MOST_SELECTED = 500;
+const METHODS = [["pca", "principal components"], ["umap", "UMAP (neighbors)"]];
 
 // Vectors as points of a plane; a frame around points selects their rows.
 export function mapPanel(page, now) {
@@ -11,14 +12,18 @@ export function mapPanel(page, now) {
   const column = Number(now.map ?? vectors[0][1]);
   const options = vectors.map(([name, place]) => element("option", { value: place, selected: place === column }, name));
   const choice = element("select", { "aria-label": "Column of vectors", onchange: () => change({ map: choice.value }) }, ...options);
+  const method = now.method ?? METHODS[0][0];
+  const methods = METHODS.map(([value, text]) => element("option", { value, selected: value === method }, text));
+  const kind = element("select", { "aria-label": "Method of the map", onchange: () => change({ method: kind.value }) }, ...methods);
   const note = element("span", { role: "status", className: "dim" });
-  const canvas = element("canvas", { role: "img", "aria-label": "Vectors as points: the two principal components of a sample of rows" });
+  const canvas = element("canvas", { role: "img", "aria-label": `Vectors as points of a sample of rows: ${METHODS.find(([value]) => value === method)?.[1] ?? method}` });
   let points = [];
   let frame = null;
 
   async function start() {
+    if (method === "umap") note.textContent = "computing the map, which takes some seconds";
     try {
-      const found = await arrow("map", { version: now.version, column, filter: now.filter });
+      const found = await arrow("map", { version: now.version, column, filter: now.filter, method });
       const [x, y, row] = ["x", "y", "row"].map((name) => found.getChild(name));
       points = Array.from({ length: found.numRows }, (_, i) => ({ x: x.get(i), y: y.get(i), row: row.get(i) }));
       note.textContent = `${points.length.toLocaleString("en")} rows; draw a frame to select some`;
@@ -74,5 +79,5 @@ export function mapPanel(page, now) {
     draw();
     if (rows.length) change({ tab: "rows", filter: `_rowoffset in (${rows.slice(0, MOST_SELECTED).join(", ")})` });
   });
-  return { nodes: [element("div", { className: "bar" }, choice, note), canvas], start };
+  return { nodes: [element("div", { className: "bar" }, choice, kind, note), canvas], start };
 }
