@@ -167,6 +167,10 @@ compatibility: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Run 17 releases of p
 older-processor: $(VENV)/.stamp-install ## Run tests of the codec core on an emulated processor without AVX2
 	PYTHON=$(BIN)/python scripts/older_processor.sh
 
+.PHONY: spark-releases
+spark-releases: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Run the tests of Spark with older releases of it (20 minutes)
+	PYTHON=$(BIN)/python scripts/spark_releases.sh -n $(TEST_PROCESSES) $(ARGS)
+
 .PHONY: portability
 portability: $(VENV)/.stamp-venv ## Compile and run the kernels with gcc and clang, and for aarch64 where that is possible
 	PYTHON=$(BIN)/python scripts/portability.sh

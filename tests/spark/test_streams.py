@@ -9,7 +9,6 @@ import lance as reference
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
 from pyspark.sql.types import _parse_datatype_string
 
 import lance_dataset
@@ -51,6 +50,8 @@ def run(frame, uri, folder, **options):
 
 
 def test_a_dataset_that_was_made_anew_is_not_taken_for_the_old_one(spark, uri):
+    from pyspark.sql.streaming.datasource import ReadMaxFiles  # not in Spark 4.1
+
     append(uri, 1)
     append(uri, 2)
     first = reader(uri).latestOffset(None, ReadMaxFiles(1))
@@ -136,6 +137,8 @@ class TestSource:
         assert read(reader(uri, filter="id % 2 = 0"), 0, newest) == [2, 4, 6]
 
     def test_limits_of_a_batch(self, uri):
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows  # not in Spark 4.1
+
         for first in (0, 10, 20, 30):
             append(uri, *range(first, first + 10))
         source = reader(uri, maxRowsPerTrigger="20")
