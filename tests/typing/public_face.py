@@ -1689,6 +1689,7 @@ def write_to_shards(folder: Path) -> None:
     numbers: list[int] = [
         *(status[0].version, status[0].writer_epoch, status[0].generation, status[0].merged_generation),
         *(status[0].sstables, status[0].sstable_rows, status[0].log_entries, status[0].log_rows),
+        *(status[0].log_bytes, status[0].log_position),
     ]
     sealed: bool = status[0].is_sealed
     assert status[0].shard_id == shard and numbers and not sealed
