@@ -64,7 +64,7 @@ def _principal(vectors: np.ndarray) -> np.ndarray:
 def _by_neighbors(vectors: np.ndarray) -> np.ndarray:
     """Return the places that UMAP (McInnes, Healy, Melville 2018) finds, scaled to -1 to 1; equal in every run."""
     try:
-        from umap import UMAP
+        from umap import UMAP  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise UnsupportedError(
             "a map by UMAP needs the package umap-learn, which is not installed: pip install 'lance-dataset[umap]'; "
