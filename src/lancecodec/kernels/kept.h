@@ -7,6 +7,8 @@
 
 /* With more values of a word than this, moving all of them without a branch is faster than finding those to keep. */
 #define LC_KEPT_MANY 12
+/* With more than this, there are so few runs that offsets are moved run by run. */
+#define LC_KEPT_MOST 56
 
 /* Bits [at, at + n) of a bitmap, n from 1 to 64. */
 LC_INLINE uint64_t lc_kept_word(const uint8_t *bits, int64_t at, int64_t n) {
@@ -96,6 +98,30 @@ LC_INLINE void lc_kept_store(uint8_t *offsets, int wide, int64_t i, int64_t valu
         lc_store_u32(offsets + 4 * i, (uint32_t)value);
 }
 
+/* Ends of a run of strings from string `from` on, of which the first begins at `end` in the output. The result has its
+ * sign bit set if offsets are negative or decrease. */
+LC_INLINE uint64_t lc_kept_run(const uint8_t *offsets, const int wide, int64_t from, int64_t run, uint64_t end,
+                               uint8_t *out) {
+    if (wide) {
+        const uint8_t *p = offsets + 8 * from;
+        uint64_t shift = lc_load_u64(p) - end, bad = 0;
+        for (int64_t k = 0; k < run; k++) {
+            uint64_t low = lc_load_u64(p + 8 * k), high = lc_load_u64(p + 8 * k + 8);
+            bad |= low | high | (high - low);
+            lc_store_u64(out + 8 * k, high - shift);
+        }
+        return bad;
+    }
+    const uint8_t *p = offsets + 4 * from;
+    uint32_t shift = lc_load_u32(p) - (uint32_t)end, bad = 0;
+    for (int64_t k = 0; k < run; k++) {
+        uint32_t low = lc_load_u32(p + 4 * k), high = lc_load_u32(p + 4 * k + 4);
+        bad |= low | high | (high - low);
+        lc_store_u32(out + 4 * k, high - shift);
+    }
+    return (uint64_t)(bad >> 31) << 63;
+}
+
 /* Ends of the strings that are kept, behind a first offset of 0; `total` is the last. Differences are unsigned, as those
  * of damaged offsets may overflow; `bad` gets the sign bit of anything that is negative. */
 LC_INLINE int lc_kept_lengths(const uint8_t *bits, int64_t offset, int64_t n, const uint8_t *offsets, const int wide,
@@ -108,7 +134,25 @@ LC_INLINE int lc_kept_lengths(const uint8_t *bits, int64_t offset, int64_t n, co
         uint64_t word = lc_kept_word(bits, offset + i, some);
         int64_t count = lc_popcount64(word);
         if (count > room - at) return LC_NO_SPACE;
-        if (some == 64 && count > LC_KEPT_MANY && room - at >= 64) {
+        if (count > LC_KEPT_MOST) {
+            for (int64_t base = i; word;) {
+                int64_t skip = lc_ctz64(word), run;
+                word >>= skip;
+                base += skip;
+                if (word == UINT64_MAX) {
+                    run = 64;
+                    bad |= lc_kept_run(offsets, wide, base, 64, end, out + (wide ? 8 : 4) * (at + 1));
+                } else {
+                    run = lc_ctz64(~word);
+                    bad |= lc_kept_run(offsets, wide, base, run, end, out + (wide ? 8 : 4) * (at + 1));
+                }
+                end += (uint64_t)lc_kept_offset(offsets, wide, base + run) -
+                       (uint64_t)lc_kept_offset(offsets, wide, base);
+                base += run;
+                at += run;
+                word = run == 64 ? 0 : word >> run;
+            }
+        } else if (some == 64 && count > LC_KEPT_MANY && room - at >= 64) {
             low = (uint64_t)lc_kept_offset(offsets, wide, i);
             for (int64_t k = 0; k < 64; k++) {
                 uint64_t high = (uint64_t)lc_kept_offset(offsets, wide, i + k + 1);

@@ -105,3 +105,22 @@ def test_buffers_that_are_too_small() -> None:
     ):
         with pytest.raises(CodecError):
             call()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("holes", [0, 1, 3, 40])
+def test_damaged_offsets_among_many_kept_strings(dtype: type[np.generic], holes: int) -> None:
+    """Each string that is kept is checked, whichever way the words of the bitmap are taken."""
+    flags = np.ones(200, bool)
+    flags[np.arange(holes) * 4 + 1] = False
+    bits, good = np.packbits(flags, bitorder="little"), (np.arange(201) * 3).astype(dtype)
+    out = np.empty(int(flags.sum()) + 1, dtype)
+    assert kept.ends(good, dtype is np.int64, bits, 0, 200, out, int(flags.sum())) == 3 * flags.sum()
+    for place in (0, 3, 64, 127, 199, 200):
+        for value in (-1, -(2**31), 1):
+            ends = good.copy()
+            ends[place] = good[place] if value == 1 and place == 0 else value
+            if (ends == good).all():
+                continue
+            with pytest.raises(CodecError, match="offsets"):
+                kept.ends(ends, dtype is np.int64, bits, 0, 200, out, int(flags.sum()))
