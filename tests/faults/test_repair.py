@@ -178,6 +178,39 @@ def test_several_transactions_could_be_the_lost_one(path: Path) -> None:
     assert lance_dataset.dataset(path).version == 7
 
 
+@pytest.mark.parametrize("state", ["torn", "empty", "without its file"])
+def test_transaction_of_another_writer(tmp_path: Path, state: str) -> None:
+    """A transaction of a writer who committed nothing is not taken for that of a lost version.
+
+    The reference keeps the name of a transaction that starts from an older version.
+    """
+    path, copy = tmp_path / "t", tmp_path / "copy"
+    lance.write_dataset(pa.table({"id": [1]}), path)
+    lance.write_dataset(pa.table({"id": [2]}), path, mode="append")
+    shutil.copytree(path, copy)
+    lance.write_dataset(pa.table({"id": [99]}), copy, mode="append")
+    shutil.copytree(copy / "data", path / "data", dirs_exist_ok=True)
+    [left] = (copy / "_transactions").glob("2-*")
+    shutil.copy(left, path / "_transactions")
+    before = set((path / "_transactions").iterdir())
+    added = lance.fragment.write_fragments(pa.table({"id": [3]}), path)
+    lance.LanceDataset.commit(path, lance.LanceOperation.Append(added), read_version=1)
+    [own] = set((path / "_transactions").iterdir()) - before
+    assert own.name.startswith("1-")
+    content = _newest(path).read_bytes()
+    _newest(path).write_bytes(b"" if state == "empty" else content[:-4] + b"????")
+    if state == "without its file":
+        own.unlink()
+    report = repair(path, execute=True)
+    reasons = {
+        "torn": f"the transaction {own.name} starts from version 1",
+        "empty": "several transactions can have made version 3",
+        "without its file": f"its manifest names {own.name}",
+    }
+    assert reasons[state] in str(report)
+    assert lance_dataset.dataset(path).to_table()["id"].to_pylist() == [1, 2]
+
+
 def test_nothing_can_be_opened(path: Path) -> None:
     """If no version can be opened, manifests stay where they are."""
     for manifest in (path / "_versions").glob("*.manifest"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -15,8 +16,11 @@ from support.memwal.shards import OTHER, SHARD, keys, new_table, rows, seen, val
 import lance_dataset
 from lance_dataset.errors import InvalidInputError, SchemaError
 from lance_dataset.io.durable import forget_folders
+from lance_dataset.memwal import batches
 from lance_dataset.memwal.batches import put_batch
+from lance_dataset.memwal.opening import open_writer
 from lance_dataset.memwal.shard_manifest import ShardManifest, decode_shard_manifest, encode_shard_manifest
+from lance_dataset.memwal.writing import WriterCore
 
 QUICK = {"storage_options": {"local_fsync": "false"}}
 
@@ -58,6 +62,24 @@ def test_beside_other_writers(tmp_path: Path) -> None:
     assert put(path, 1, {4: "batch"})
     assert seen(path) == {1: "batch", 2: "log", 3: "theirs", 4: "batch"}
     assert lance_dataset.dataset(path).mem_wal_status()[0].metrics["put_rows"] >= 3
+
+
+def test_late_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that another attempt publishes, with later ones, just before the shard is claimed is not repeated."""
+    path = tmp_path / "t"
+    new_table(path, {1: "base"})
+
+    def overtaken(*args: Any) -> WriterCore:
+        monkeypatch.setattr(batches, "open_writer", open_writer)
+        assert put(path, 5, {1: "five"})
+        assert put(path, 6, {1: "six"})
+        return open_writer(*args)
+
+    monkeypatch.setattr(batches, "open_writer", overtaken)
+    assert not put(path, 5, {1: "five"})
+    assert not put(path, 6, {1: "six again"})
+    assert seen(path) == {1: "six"}
+    assert lance_dataset.dataset(path).mem_wal_status()[0].sstables == 2
 
 
 def test_bad_batches(tmp_path: Path) -> None:

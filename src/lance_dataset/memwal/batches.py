@@ -61,11 +61,13 @@ def put_batch(
         Another writer claimed the shard.
     """
     place = ShardPlace(snapshot.store, snapshot.root, shard_id)
-    known = read_shard(place)
-    if known is not None and known.jobs.get(job, -1) >= number:
+    if _is_published(place, job, number):
         return False
     core = open_writer(snapshot, shard_id, WriterOptions())
     try:
+        # Another attempt may have published the batch, and later ones, before the claim; since the claim none can.
+        if _is_published(place, job, number):
+            return False
         if not core.key:
             raise InvalidInputError("the table has no primary key, by which rows of a batch replace others")
         batches = list(rows_to_put(core, rows.schema, iter(rows.to_batches())))
@@ -78,6 +80,11 @@ def put_batch(
     finally:
         core.abort()
     return True
+
+
+def _is_published(place: ShardPlace, job: str, number: int) -> bool:
+    known = read_shard(place)
+    return known is not None and known.jobs.get(job, -1) >= number
 
 
 def _check_keys(core: WriterCore, batches: Sequence[pa.RecordBatch]) -> None:

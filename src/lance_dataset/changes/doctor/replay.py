@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,10 @@ from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.transaction import Transaction
 
 __all__ = ["Replay", "find_replays"]
+
+
+#: Names of transaction files in manifests.
+_NAMES = re.compile(rb"\d+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.txn")
 
 
 class _Unknown(LanceError):
@@ -78,7 +83,8 @@ def find_replays(
         if version != base.version + 1:
             return found, f"version {base.version + 1} is lost, too"
         try:
-            replay = _find(table, version, lost[version], names)
+            others = [name for name in names if all(name != each.transaction.file_name for each in found)]
+            replay = _find(table, version, lost[version], others)
             base = _built(table, base, replay.transaction)
         except (LanceError, OSError) as error:
             if cause_of(error) is DiagnosisCause.UNREADABLE and not isinstance(error, _Unknown | InvalidInputError):
@@ -89,18 +95,40 @@ def find_replays(
 
 
 def _find(table: BranchTable, version: int, content: bytes, names: list[str]) -> Replay:
-    read = [name for name in names if name.startswith(f"{version - 1}-")]
-    named = [name for name in read if name.partition("-")[2].removesuffix(".txn").encode() in content]
-    if not read:
-        raise _Unknown(f"there is no transaction file that can have made version {version}")
-    if len(named) != 1 and len(read) > 1:
-        raise _Unknown(f"several transactions can have made version {version}: {', '.join(read)}")
-    name = named[0] if len(named) == 1 else read[0]
+    name, is_named = _chosen(version, content, names)
     store, path = FileLocator(table.store, table.root).transaction_file(name)
     transaction = Transaction.decode(store.read(path), path)
     if transaction.file_name != name:
         raise CorruptFileError(f"{path}: contains the transaction {transaction.file_name}")
-    return Replay(version, transaction, bool(named))
+    return Replay(version, transaction, is_named)
+
+
+def _chosen(version: int, content: bytes, names: list[str]) -> tuple[str, bool]:
+    """Return the name of the transaction file of a version, and whether what is left of the manifest names it.
+
+    Some writers leave transactions as they are when other versions came before theirs, so a version can have been made
+    by a transaction that starts from any earlier one. It may no longer fit, so it is not returned.
+    """
+    possible = [name for name in names if _read_version(name) < version]
+    named = [name for name in possible if name.partition("-")[2].removesuffix(".txn").encode() in content]
+    if len(named) != 1:
+        told = {match.decode() for match in _NAMES.findall(content)}
+        if told and told.isdisjoint(possible):
+            raise _Unknown(f"its manifest names {', '.join(sorted(told))}, which is not there or belongs to a version")
+        if len(possible) > 1:
+            raise _Unknown(f"several transactions can have made version {version}: {', '.join(possible)}")
+    chosen = (named or possible or [""])[0]
+    if not chosen:
+        raise _Unknown(f"there is no transaction file that can have made version {version}")
+    if _read_version(chosen) < version - 1:
+        raise _Unknown(f"the transaction {chosen} starts from version {_read_version(chosen)}, and others came between")
+    return chosen, len(named) == 1
+
+
+def _read_version(name: str) -> int:
+    """Return the version that a transaction starts from; a very large one if the name of its file has another form."""
+    number = name.partition("-")[0]
+    return int(number) if number.isascii() and number.isdecimal() else 1 << 64
 
 
 def _built(table: BranchTable, base: Manifest, transaction: Transaction) -> Manifest:
