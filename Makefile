@@ -150,12 +150,14 @@ soak: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## Damage whole datasets, and re
 	$(BIN)/python scripts/soak_mem_wal.py --minutes $(MINUTES)
 
 .PHONY: stress
-stress: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every crash point, bad networks, long random histories, shards (100 minutes)
+stress: $(VENV)/.stamp-install $(VENV)/.stamp-ext ## 16 processes beside pylance on one dataset, every crash point, bad networks, long random histories, shards, killed Spark (2 hours)
 	$(BIN)/python scripts/stress.py $(ARGS)
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_crash.py tests/faults/test_kill.py tests/faults/test_faulty_store.py tests/faults/test_bad_disk.py
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/faults/test_chaos.py
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/changes/test_sequences.py
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q --timeout=1800 tests/interop/writers/test_two_handles.py
+	$(BIN)/python scripts/spark_kills.py driver
+	$(BIN)/python scripts/spark_kills.py executor
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/memwal/test_crashes.py tests/memwal/test_store_faults.py tests/memwal/test_model.py
 	LANCE_STRESS=1 $(BIN)/python -m pytest -q --timeout=1800 tests/file/structural/test_type_matrix.py tests/interop/test_types.py tests/calls tests/programs
 

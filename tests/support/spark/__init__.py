@@ -1,1 +1,0 @@
-"""Programs that tests of Spark run in processes of their own."""
