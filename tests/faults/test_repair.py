@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import json
 import os
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -20,8 +22,9 @@ from support.tables.damaged_dataset import Damage, DatasetToDamage, damage_at_ra
 
 import lance_dataset
 from lance_dataset.changes.doctor.repairing import repair as repair_at
+from lance_dataset.changes.indexing import rebuild_index
 from lance_dataset.debug import RepairOutcome, RepairReport, RepairStep, diagnose, repair
-from lance_dataset.errors import InvalidInputError
+from lance_dataset.errors import InvalidInputError, StorageError
 from lance_dataset.io.external.sql import sql_manifests
 from lance_dataset.io.guarded import with_manifests
 from lance_dataset.io.memory import MemoryStore
@@ -332,6 +335,51 @@ def test_lost_columns(tmp_path: Path, nullable: bool) -> None:
     dataset.checkout_latest()
     dataset.insert(pa.table({"id": [5], "double": [10]}, schema=dataset.schema))
     assert dataset.to_table(filter="double = 10")["id"].to_pylist() == [5]
+
+
+def test_columns_that_are_back(tmp_path: Path) -> None:
+    """Columns whose file was put back between the plan and the repair stay."""
+    path = tmp_path / "t"
+    dataset = lance_dataset.write_dataset(pa.table({"id": [1, 2, 3, 4]}), path, max_rows_per_file=2)
+    dataset.add_columns({"double": "id * 2"})
+    files = [path / "data" / fragment.metadata.files[1].path for fragment in dataset.get_fragments()]
+    contents = [file.read_bytes() for file in files]
+
+    def put_back(number: int) -> RepairReport:
+        for file in files:
+            file.unlink(missing_ok=True)
+
+        def restore(plan: RepairReport) -> None:
+            assert plan.rows_emptied == 4
+            for file, content in list(zip(files, contents, strict=True))[:number]:
+                file.write_bytes(content)
+
+        return repair(path, execute=True, drop_lost_rows=True, on_plan=restore)
+
+    report = put_back(2)
+    assert (report.rows_emptied, report.is_healthy, lance_dataset.dataset(path).version) == (0, True, 2)
+    assert put_back(1).rows_emptied == 2
+    assert lance_dataset.dataset(path).to_table()["double"].to_pylist() == [2, 4, None, None]
+
+
+def test_index_that_cannot_be_built_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged index is not dropped because the store fails while it is built again."""
+    path = tmp_path / "t"
+    lance_dataset.write_dataset(pa.table({"id": [1, 2, 3]}), path).create_scalar_index("id", "BTREE")
+    for file in (path / "_indices").glob("*/*"):
+        file.write_bytes(b"")
+    for error in (StorageError("the store is down"), OSError(errno.ENOSPC, "no space left")):
+
+        def fail(*_: object, error: Exception = error, **__: object) -> Any:
+            raise error
+
+        with monkeypatch.context() as patched:
+            patched.setattr(rebuild_index, "new_segment", fail)
+            step = _only(repair(path, execute=True), "rebuild index")
+        assert (step.outcome, str(error) in step.reason) == (RepairOutcome.FAILED, True)
+        assert lance_dataset.dataset(path).version == 2
+    assert _only(repair(path, execute=True), "rebuild index").outcome is RepairOutcome.DONE
+    assert [index.name for index in lance_dataset.dataset(path).describe_indices()] == ["id_idx"]
 
 
 def test_many_lost_files(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from lance_dataset.table.paths import DATA_FOLDER, DELETIONS_FOLDER, FileLocator
 from lance_dataset.threads.progress import Progress
 from lance_dataset.threads.streams import stream
 
-__all__ = ["FileLook"]
+__all__ = ["FileLook", "data_problem"]
 
 _AHEAD = 16
 _DELETIONS = f"{DELETIONS_FOLDER}/"
@@ -126,7 +126,7 @@ class FileLook:
         locator = snapshot.location.locator(snapshot.manifest)
         is_known = False
         for file in fragment.files:
-            wrong = _data_problem(snapshot, locator, fragment, file)
+            wrong = data_problem(snapshot, locator, fragment, file)
             if wrong is not None:
                 is_known = True
                 store, path = _placed(locator, file)
@@ -253,7 +253,7 @@ def _deletion_name(fragment: Fragment) -> Hashable:
     return path if deletion.base_id is None else (deletion.base_id, path)
 
 
-def _data_problem(snapshot: Snapshot, locator: FileLocator, fragment: Fragment, file: DataFile) -> Exception | None:
+def data_problem(snapshot: Snapshot, locator: FileLocator, fragment: Fragment, file: DataFile) -> Exception | None:
     """Return what is wrong with a data file alone, None for nothing."""
     try:
         store, path = locator.data_file(file)

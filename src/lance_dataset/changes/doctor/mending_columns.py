@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lance_dataset.changes.commit import commit_change
-from lance_dataset.changes.doctor.survey import BranchTable
-from lance_dataset.changes.doctor.tasks import Workplace, done
+from lance_dataset.changes.doctor.files import data_problem
+from lance_dataset.changes.doctor.survey import BranchTable, cause_of
+from lance_dataset.changes.doctor.tasks import WRONG, Workplace, done
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.diagnosis import Finding
 from lance_dataset.records.repair import RepairAction, RepairOutcome, RepairStep
@@ -69,8 +70,7 @@ def emptying_step(table: BranchTable, manifest: Manifest, lost: Mapping[int, Seq
     fields = manifest.schema.fields
     columns = [top.name for top in fields if any(node.id in gone for node in top.walk())]
     fragments = [manifest.fragment(each) for each in lost]
-    counts = [None if each is None else each.num_rows for each in fragments]
-    rows = None if None in counts else sum(count for count in counts if count is not None)
+    rows = _sum([None if each is None else each.num_rows for each in fragments])
     what = (
         f"commit a version of the branch {table.branch or MAIN_BRANCH!r} in which the columns {', '.join(columns)} are "
         f"null in {'an unknown number of' if rows is None else f'{rows:,}'} rows of the fragments "
@@ -85,16 +85,29 @@ def empty_columns(
     """Do the step that `emptying_step` describes."""
     snapshot = Snapshot.of(table.location, table.location.read_manifest())
     fragments = list(snapshot.manifest.fragment_list)
-    changed = 0
+    gone: list[DataFile] = []
+    counts: list[int | None] = []
     for position, fragment in enumerate(fragments):
-        kept = tuple(file for file in fragment.files if file not in lost.get(fragment.id, ()))
-        if len(kept) < len(fragment.files):
-            changed += 1
-            fragments[position] = replace(fragment, files=kept)
-    if not changed:
-        return replace(step, outcome=RepairOutcome.LEFT, reason="no fragment has these files any more", rows_emptied=0)
+        mine = [file for file in fragment.files if file in lost.get(fragment.id, ())]
+        mine = [file for file in mine if _is_lost(snapshot, fragment, file)]
+        if mine:
+            gone += mine
+            counts.append(fragment.num_rows)
+            fragments[position] = replace(fragment, files=tuple(file for file in fragment.files if file not in mine))
+    if not gone:
+        reason = "nothing is wrong with these files any more, or no fragment has them"
+        return replace(step, outcome=RepairOutcome.LEFT, reason=reason, rows_emptied=0)
     operation = Merge(tuple(fragments), snapshot.manifest.schema, preserves_nullability=True)
     made = commit_change(snapshot, operation)
-    files = [file.path for each in lost.values() for file in each]
+    files = [file.path for file in gone]
     work.quarantine.note("columns emptied", step.what, branch=table.branch, version=made.version, files=files)
-    return done(step, version=made.version)
+    return done(step, version=made.version, rows_emptied=_sum(counts))
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def _is_lost(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> bool:
+    problem = data_problem(snapshot, snapshot.location.locator(snapshot.manifest), fragment, file)
+    return problem is not None and cause_of(problem) in WRONG

@@ -9,7 +9,7 @@ from lance_dataset.changes.indexing.drop_index import drop_index
 from lance_dataset.changes.indexing.optimize_indices import definition_like
 from lance_dataset.changes.indexing.segments import IndexDefinition, indexed_field, new_id, new_segment
 from lance_dataset.changes.retry import repeated_on_conflict
-from lance_dataset.errors import LanceError, UnsupportedError
+from lance_dataset.errors import CommitConflictError, LanceError, MemoryLimitError, StorageError, UnsupportedError
 from lance_dataset.index.describing import details_of
 from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.index.training import TRAINERS, check_column
@@ -49,6 +49,8 @@ def rebuild_or_drop_index(snapshot: Snapshot, name: str) -> tuple[Snapshot, str]
         Other writers changed the indexed rows, and the retries ran out.
     InvalidInputError
         The index belongs to the table itself.
+    StorageError, MemoryLimitError, OSError
+        A store failed, or a limit was too small, so that the index can be built another time.
     """
     return repeated_on_conflict(snapshot, lambda latest: _rebuild_or_drop(latest, name))
 
@@ -64,12 +66,21 @@ def _rebuild_or_drop(latest: Snapshot, name: str) -> tuple[Snapshot, str]:
             ids = latest.manifest.fragment_list.columns.ids.tolist() if latest.reader.num_rows else []
             segment = new_segment(latest, definition, made, fragment_ids=ids)
         except (LanceError, OSError, TypeError) as error:
+            if _may_pass(error):
+                raise
             reason = f"it was dropped, as it could not be built again: {error}"
             files.remove()
         else:
             replaced = tuple(each.metadata for each in segments)
             return commit_change(latest, CreateIndex((segment,), replaced)), f"it was built again {note}".rstrip()
     return drop_index(latest, name), reason
+
+
+def _may_pass(error: Exception) -> bool:
+    """Return True if the reason why an index could not be built may be gone at the next attempt."""
+    if isinstance(error, LanceError):
+        return isinstance(error, StorageError | MemoryLimitError | CommitConflictError)
+    return isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
 
 
 def _definition(segments: Sequence[Segment]) -> tuple[IndexDefinition, str]:
