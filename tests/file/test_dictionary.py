@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import lance
+import lance.file
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -30,6 +31,26 @@ def write(uri: Path, *batches: pa.Array) -> lance_dataset.LanceDataset:
     schema = pa.schema([("d", batches[0].type)])
     records = [pa.record_batch([batch], schema=schema) for batch in batches]
     return lance_dataset.write_dataset(pa.RecordBatchReader.from_batches(schema, records), str(uri))
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.2"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_rows_with_a_dictionary_larger_than_a_page_are_cut_into_few_pages(
+    tmp_path: Path, version: str, nested: bool
+) -> None:
+    items = [f"{number:0100}" for number in range(1000)]
+    array = dictionary(rng.integers(0, 1000, 2000).tolist(), items, pa.int16())
+    column = pa.StructArray.from_arrays([array], ["d"]) if nested else array
+    dataset = lance_dataset.write_dataset(
+        pa.table({"d": column}), tmp_path / "d", data_storage_version=version, max_page_bytes=50_000
+    )
+    (fragment,) = dataset.get_fragments()
+    data_file = str(tmp_path / "d" / "data" / fragment.data_files()[0].path)
+    pages = [len(each.pages) for each in lance.file.LanceFileReader(data_file).metadata().columns]
+    assert max(pages) == 3  # as many as there are page sizes in all bytes, although each page has the dictionary
+    for library in (lance_dataset, lance):
+        read = library.dataset(str(tmp_path / "d")).to_table().flatten().column(0)
+        assert decoded(read.cast(array.type)) == array.to_pylist()
 
 
 @pytest.mark.parametrize("indices", [[0, 2, 1], [0, -1], [None, 127]])

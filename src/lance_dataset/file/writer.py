@@ -295,15 +295,17 @@ def _page_target(data_cache_bytes: int | None, max_page_bytes: int | None, colum
 def _cut(array: pa.Array, target: int, most: int) -> list[tuple[pa.Array, int]]:
     """Cut an array of more than `most` bytes into pieces of about `target` bytes; return each with its size.
 
-    Pieces have the same number of rows, at least one, unless that makes some of them much larger than `target`.
+    Pieces have the same number of rows, at least one, unless that makes some of them much larger than `target`, not
+    counting the dictionary that each of them has.
     """
     size = array.nbytes
     if size <= most or len(array) < 2:
         return [(array, _held_bytes(array, size))]
     count = min(-(-size // target), len(array))
     rows = -(-len(array) // count)
+    dictionary = array.slice(0, 0).nbytes
     found = []
     for start in range(0, len(array), rows):
         piece = array.slice(start, rows)
-        found.extend(_cut(piece, target, max(most, target + target // 2)))
+        found.extend(_cut(piece, target, max(most, target + target // 2 + dictionary)))
     return found
