@@ -314,7 +314,7 @@ def scan(src, int64_t most_files):
     memset(&field, 0, sizeof(field))
     memset(&found, 0, sizeof(found))
     memset(&totals, 0, sizeof(totals))
-    totals.left = most_files
+    totals.left = max(most_files, 0)
     at, end = view.data + start, view.data + view.size - FOOTER
     while at < end:
         if lc_record_next(&at, end, &field) != LC_OK:

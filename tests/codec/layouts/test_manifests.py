@@ -104,6 +104,13 @@ def common() -> table_pb2.Manifest:
     return message
 
 
+@pytest.mark.parametrize("most", [2, 0, -1, -(2**63)])
+def test_too_many_files(most: int) -> None:
+    data = stored(common())
+    assert manifests.scan(data, 3) is not None
+    assert manifests.scan(data, most) is None
+
+
 def test_what_is_left_to_a_general_parser() -> None:
     changes = {
         "unsigned": lambda message: message.ClearField("writer_version"),
