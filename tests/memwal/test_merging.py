@@ -331,3 +331,22 @@ def test_computed_columns_are_refused(tmp_path: Path, library: Any) -> None:
             dataset.add_columns(columns)
     dataset.add_columns(pa.field("z", pa.int64()))
     assert dataset.to_table()["z"].to_pylist() == [None]
+
+
+@pytest.mark.parametrize("library", [lance, lance_dataset], ids=["pylance", "ours"])
+def test_changes_of_columns_are_refused(tmp_path: Path, library: Any) -> None:
+    """Columns are not changed if rows of shards could not be read or merged afterwards; other changes are made."""
+    path = tmp_path / "t"
+    with new_table(path, {1: "a"}).mem_wal_writer(SHARD) as writer:
+        writer.put(pa.table([[2], [None], [2]], schema=rows({}).schema))
+    for change, message in (
+        ({"path": "v", "data_type": pa.large_string()}, "cannot change a column's type"),
+        ({"path": "v", "data_type": pa.string()}, "cannot change a column's type"),
+        ({"path": "v", "nullable": False}, "cannot make a column non-nullable"),
+        ({"path": "id", "name": "key"}, "cannot rename a primary key column"),
+    ):
+        with pytest.raises(OSError, match=f"{message} on a table with a MemWAL attached"):
+            library.dataset(str(path)).alter_columns(change)
+    library.dataset(str(path)).alter_columns({"path": "v", "name": "w", "nullable": True})
+    lance_dataset.dataset(path).merge_mem_wal()
+    assert library.dataset(str(path)).to_table()["w"].to_pylist() == ["a", None]

@@ -34,7 +34,7 @@ from lance_dataset.table.apply.keys import check_keys
 from lance_dataset.table.field_paths import find_path
 from lance_dataset.table.flags import check_writable
 from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
-from lance_dataset.table.indices.coverage import parse_indices
+from lance_dataset.table.indices.coverage import MEMORY_INDEX, parse_indices
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import Merge, Project
 from lance_dataset.threads.progress import Progress
@@ -80,6 +80,7 @@ def _altered_columns(
     found = _read(manifest.schema, alterations)
     casts = {each.field.id: each for each in found if each.data_type is not None}
     tightened = [each for each in found if each.tightens]
+    _check_shards(manifest, found)
     if casts and tightened:
         raise InvalidInputError(
             f"column {tightened[0].path!r} cannot be made non-nullable in the call that casts columns: apply the cast "
@@ -143,6 +144,29 @@ def _one(schema: Schema, given: Mapping[str, Any]) -> _Alteration:
             raise TypeError(f"{key} of an alteration must be a {kind.__name__}, not {type(value).__name__}")
     *above, field = _find(schema, path)
     return _Alteration(str(path), field, tuple(above), name, nullable, data_type)
+
+
+def _check_shards(manifest: Manifest, found: Sequence[_Alteration]) -> None:
+    """Raise InvalidInputError if rows may be in shards to which a change would do harm."""
+    if all(index.name != MEMORY_INDEX for index in parse_indices(manifest.index_section)):
+        return
+    for each in found:
+        if each.data_type is not None:
+            raise InvalidInputError(
+                "cannot change a column's type on a table with a MemWAL attached: rows of its shards could not be read "
+                f"with the new column {each.path!r}; add a column of the new type, and update it when the shards are "
+                "merged"
+            )
+        if each.tightens:
+            raise InvalidInputError(
+                "cannot make a column non-nullable on a table with a MemWAL attached: rows of its shards may have no "
+                f"value in the column {each.path!r}"
+            )
+        if each.name is not None and each.field.primary_key:
+            raise InvalidInputError(
+                "cannot rename a primary key column on a table with a MemWAL attached: open writers know the column "
+                f"{each.path!r} by its old name"
+            )
 
 
 def _find(schema: Schema, path: Any) -> tuple[Field, ...]:
