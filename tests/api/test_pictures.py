@@ -222,6 +222,18 @@ def test_plans_of_runs_and_merges(dataset: lance.LanceDataset) -> None:
         assert ("nothing was committed" in text) == ("nothing was committed" in plan)
 
 
+def test_texts_of_queries_are_no_steps_of_a_plan(tmp_path: Path) -> None:
+    made = lance.write_dataset(pa.table({"s": ["a b", "c, metrics=[x]"]}), tmp_path / "x.lance")
+    made.create_scalar_index("s", "INVERTED")
+    steps = len(made.scanner(full_text_query="a").explain_plan().splitlines())
+    odd = "s <> '\n└─ Odd: x'"
+    plan = made.scanner(full_text_query="a\nMine: b", filter=odd, prefilter=True).explain_plan()
+    assert "query=[a Mine: b]" in plan
+    assert len(plan.splitlines()) == boxes(plan.to_svg())[0] == steps
+    run = made.scanner(filter="s = 'c, metrics=[x]'").analyze_plan()
+    assert "FilterExec s = 'c, metrics=[x]' output_rows=1" in boxes(run.to_svg())[2]
+
+
 @pytest.mark.parametrize("text", ["", "Scan", "Scan: a\x00b\x1b", "Total: 1", "   strange\n\n└─ x: y  [z]"])
 def test_any_text_is_drawn(text: str) -> None:
     assert boxes(PlanText(text).to_svg())[0] == len(re.findall("Scan|└─|^Total", text))

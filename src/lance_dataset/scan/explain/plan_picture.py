@@ -101,6 +101,8 @@ def _parsed(text: str) -> tuple[list[_Step], str]:
 
 
 def _step(text: str, depth: int) -> _Step:
-    text, counted, run = text.partition(", metrics=[")
+    run = ""
+    if text.endswith("]") and ", metrics=[" in text:  # the last one: texts of a query may have the same words
+        text, _, run = text[:-1].rpartition(", metrics=[")
     name, _, facts = text.partition(": ")
-    return _Step(depth, name, facts, run.removesuffix("]") if counted else "")
+    return _Step(depth, name, facts, run)

@@ -38,16 +38,16 @@ class TextSearchPlan(PlanNode):
 
     def summary(self) -> str:
         """Describe the step on one line."""
-        where = f", where={self.condition}" if self.condition else ""
+        where = f", where={_on_one_line(self.condition)}" if self.condition else ""
         return f"{self._search()}, best={self.best or 'all'}{where}"
 
     def _search(self) -> str:
         query = self.query
         names = ", ".join(name for name, _, _ in self.columns)
         if isinstance(query, MatchQuery):
-            return f"MatchQuery: column={names}, query=[{query.query}]"
+            return f"MatchQuery: column={names}, query=[{_on_one_line(query.query)}]"
         if isinstance(query, PhraseQuery):
-            return f"PhraseQuery: column={names}, query={query.query}"
+            return f"PhraseQuery: column={names}, query={_on_one_line(query.query)}"
         return f"CompoundFtsScorer: query={type(query).__name__}, columns=[{names}]"
 
     def details(self) -> Sequence[str]:
@@ -59,6 +59,10 @@ class TextSearchPlan(PlanNode):
                 ways.append(f"the texts of {left} fragments without an index are read")
             lines.append(f"{name}: {'; '.join(ways) or 'nothing to search'}")
         return lines
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def text_plan(reader: TableReader, request: TextRequest) -> PlanNode:
