@@ -9,6 +9,8 @@ from enum import Enum
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+
 from lance_dataset.api.debug_text import Bare, Record, Wrapped, optional
 from lance_dataset.table import operations
 from lance_dataset.table.fragment import (
@@ -354,10 +356,10 @@ def _index(index: IndexMetadata) -> Record:
 
 
 def _bitmap(data: bytes, where: str) -> Bare:
-    values = sorted(int(each) for each in decode_bitmap(data, 1 << 32, where))
+    values = decode_bitmap(data, 1 << 32, where)
     if len(values) < _FEW:
-        return Bare(f"RoaringBitmap<{values}>")
-    containers = len({each >> 16 for each in values})
+        return Bare(f"RoaringBitmap<{values.tolist()}>")
+    containers = 1 + np.count_nonzero(np.diff(values >> np.uint32(16)))
     return Bare(f"RoaringBitmap<{len(values)} values between {values[0]} and {values[-1]} in {containers} containers>")
 
 
