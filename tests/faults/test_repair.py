@@ -21,6 +21,8 @@ from support.stores.s3_server import S3Server
 from support.tables.damaged_dataset import Damage, DatasetToDamage, damage_at_random, files_below
 
 import lance_dataset
+from lance_dataset.changes.doctor import manifests
+from lance_dataset.changes.doctor.manifests import hinted_version
 from lance_dataset.changes.doctor.repairing import repair as repair_at
 from lance_dataset.changes.indexing import rebuild_index
 from lance_dataset.debug import RepairOutcome, RepairReport, RepairStep, diagnose, repair
@@ -212,6 +214,18 @@ def test_transaction_of_another_writer(tmp_path: Path, state: str) -> None:
     }
     assert reasons[state] in str(report)
     assert lance_dataset.dataset(path).to_table()["id"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("content", [b"", None])
+def test_older_damage_beside_a_lost_version(path: Path, content: bytes | None) -> None:
+    """The transaction of an older version that is damaged or gone is not taken for one of the newest version."""
+    older = sorted((path / "_versions").glob("*.manifest"))[-2]
+    _newest(path).write_bytes(b"")
+    if content is None:
+        older.unlink()
+    else:
+        older.write_bytes(content)
+    assert _only(repair(path, execute=True), "commit again").version == 8
 
 
 def test_nothing_can_be_opened(path: Path) -> None:
@@ -464,6 +478,19 @@ def test_hint(path: Path) -> None:
     hint.write_bytes(b"{")
     assert _outcomes(repair(path, execute=True)) == [("rewrite", "done")]
     assert json.loads(hint.read_bytes()) == {"version": 8}
+
+
+def test_versions_that_are_committed_meanwhile(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version that was committed after the manifests were listed is not missing, though the hint names it."""
+
+    def late(_: bytes) -> int | None:
+        monkeypatch.setattr(manifests, "hinted_version", hinted_version)
+        lance.dataset(path).delete("id = 0")
+        return hinted_version((path / "_versions" / _HINT).read_bytes())
+
+    monkeypatch.setattr(manifests, "hinted_version", late)
+    diagnosis = diagnose(path)
+    assert (diagnosis.is_healthy, diagnosis.newest, lance.dataset(path).version) == (True, 8, 9)
 
 
 def test_whole_dataset(path: Path) -> None:

@@ -19,6 +19,7 @@ from lance_dataset.table.naming import (
     latest_copy_path,
     manifest_name,
 )
+from lance_dataset.table.versions import list_manifests
 
 __all__ = ["ManifestLook", "hinted_version"]
 
@@ -131,8 +132,12 @@ class ManifestLook:
             what = f"{VERSION_HINT} does not name a version"
             remedy = "nothing needs to be done, as readers ignore it, and the next commit replaces it"
             yield Finding(DiagnosisKind.HINT, what, remedy, is_damage=False, subject=subject)
-        elif hinted > last:
+        elif hinted > last and not self._is_there(hinted):
             yield self._lost(hinted, newest)
+
+    def _is_there(self, version: int) -> bool:
+        """Return True if a version, or a later one, was committed since the manifests were listed."""
+        return any(name.version >= version for name in list_manifests(self.table.store, self.table.root))
 
     def _numbered_unread(self) -> list[UnreadVersion]:
         return [each for each in self.unread if each.name.naming is not Naming.DETACHED]

@@ -134,7 +134,7 @@ def _replay_tasks(
         return
     if not history.is_listed:
         raise StorageError(f"the transaction files of {table.store.uri(table.root)} cannot be listed")
-    replays, reason = find_replays(table, base, lost, history.unreferenced)
+    replays, reason = find_replays(table, base, lost, history.unreferenced, look.versions)
     for replay in replays:
         yield _replay_task(table, replay)
     for version in sorted(lost)[len(replays) :]:

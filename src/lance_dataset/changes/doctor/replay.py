@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -52,7 +53,7 @@ class Replay:
 
 
 def find_replays(
-    table: BranchTable, base: Manifest, lost: Mapping[int, bytes], names: list[str]
+    table: BranchTable, base: Manifest, lost: Mapping[int, bytes], names: list[str], known: frozenset[int]
 ) -> tuple[list[Replay], str]:
     """Find the transactions of lost versions.
 
@@ -66,6 +67,8 @@ def find_replays(
         What is left of the manifests of the versions after it.
     names
         Names of transaction files that no version refers to.
+    known
+        Numbers of the versions that can be read.
 
     Returns
     -------
@@ -79,6 +82,7 @@ def find_replays(
         Files cannot be read for another reason than damage, so it is unknown.
     """
     found: list[Replay] = []
+    names = _without_older(names, known, base.version)
     for version in sorted(lost):
         if version != base.version + 1:
             return found, f"version {base.version + 1} is lost, too"
@@ -92,6 +96,13 @@ def find_replays(
             return found, str(error)
         found.append(replay)
     return found, ""
+
+
+def _without_older(names: list[str], known: frozenset[int], last: int) -> list[str]:
+    """Leave out each transaction that alone starts from the version before one that is damaged or gone itself."""
+    counts = Counter(map(_read_version, names))
+    older = {start for start, count in counts.items() if count == 1 and start < last and start + 1 not in known}
+    return [name for name in names if _read_version(name) not in older]
 
 
 def _find(table: BranchTable, version: int, content: bytes, names: list[str]) -> Replay:
