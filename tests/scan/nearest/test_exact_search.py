@@ -272,8 +272,8 @@ def test_vector_indices_give_the_metric_and_the_rows_of_fast_search(tmp_path: Pa
         search_both(datasets, nearest, columns=["id"], fast_search=True)
         search_both(datasets, nearest, columns=["id"], fast_search=True, filter="id > 20", prefilter=True)
     plan = datasets[0].scanner(nearest={"column": "v", "q": values[0]}).explain_plan(verbose=True)
-    assert "metric=Cosine" in plan
-    assert "index=v_idx, IVF_FLAT, partitions=2" in plan
+    assert "ANNSubIndex: name=v_idx, k=10, deltas=1, metric=Cosine" in plan
+    assert "IVF_FLAT, partitions=2" in plan
     assert "united with 1 fragments" in plan
 
 
