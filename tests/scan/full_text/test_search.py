@@ -234,7 +234,8 @@ def test_handles(path: Path) -> None:
     assert scanner.head(3).equals(scanner.to_table().slice(0, 3))
     assert sum(batch.num_rows for batch in scanner.to_batches()) == 20
     plan = scanner.explain_plan(True)
-    assert "MatchQuery: " in plan and "best=20, where=n > 3" in plan
+    assert "MatchQuery: " in plan
+    assert "best=20, where=n > 3" in plan
     assert "index 't_idx'" in plan
     assert "fragments without an index are read" in plan
     assert "MatchQuery" in scanner.analyze_plan()
