@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -130,7 +130,7 @@ class _Shard:
     uri: str
     shard_id: str
     merge_every: int | None
-    storage_options: Mapping[str, str] | None
+    storage_options: Mapping[str, str] | None = field(repr=False)
 
     def put(self, query: str, number: int, keys: Sequence[str], batch: Any, columns: Sequence[str]) -> None:
         """Publish a batch, in which each key occurs once.
