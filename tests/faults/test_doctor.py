@@ -63,7 +63,7 @@ def _damage(path: Path, choice: random.Random) -> tuple[str, set[tuple[str | Non
     name = choice.choice(sorted(users))
     file = path / name
     kind = choice.choice(["remove", "empty", "cut"])
-    if kind == "remove" and file.suffix != ".manifest":  # a version that is gone is no damage of those that stay
+    if kind == "remove" and file.suffix != ".manifest":  # a version that is gone does not damage those that stay
         file.unlink()
     elif kind == "empty":
         file.write_bytes(b"")

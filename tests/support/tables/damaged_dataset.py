@@ -113,7 +113,7 @@ def damage_at_random(path: Path, choice: random.Random) -> Damage:
     name = choice.choice(groups[choice.choice(sorted(groups))])
     kinds = ["remove", "empty", "cut"] + (["clear"] if "_indices" not in name else [])
     if name.endswith(".manifest") or "_refs" in name:
-        kinds.remove("remove")  # what is gone without a trace is no damage of what stays
+        kinds.remove("remove")  # what is gone without a trace does not damage what stays
     kind = choice.choice(kinds)
     content = files[name]
     if kind == "remove":

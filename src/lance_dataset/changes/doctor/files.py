@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from lance_dataset.changes.doctor.sizes import known_size
 from lance_dataset.changes.doctor.survey import OpenVersion, cause_of
 from lance_dataset.errors import CorruptFileError, LanceError
 from lance_dataset.io.base import ObjectStore
@@ -155,7 +156,7 @@ class FileLook:
     ) -> _Damage:
         size, shown = None, None
         if store is not None and path is not None:
-            size = _size(store, path)
+            size = known_size(store, path)
             place = store.uri(path)
             root = f"{self._store.uri(self._root)}/"
             shown = place[len(root) :] if place.startswith(root) else place
@@ -284,14 +285,3 @@ def _columns(snapshot: Snapshot, file: DataFile) -> tuple[str, ...]:
     fields = snapshot.manifest.schema.fields
     names = tuple(each.name for each in fields if any(node.id in held for node in each.walk()))
     return names if len(names) < len(fields) else ()
-
-
-def _size(store: ObjectStore, path: str) -> int | None:
-    try:
-        source = store.open_input(path)
-    except (LanceError, OSError):
-        return None
-    try:
-        return source.size
-    finally:
-        source.close()

@@ -11,6 +11,7 @@ import json
 import secrets
 from collections.abc import Callable, Sequence
 
+from lance_dataset.changes.doctor.sizes import file_size
 from lance_dataset.errors import CorruptFileError, MissingFileError
 from lance_dataset.events import emit
 from lance_dataset.io.base import ObjectStore
@@ -97,7 +98,7 @@ class Quarantine:
             self._store.copy(source, target)
         except MissingFileError:
             return False
-        sizes = [_size(self._store, each) for each in (source, target)]
+        sizes = [file_size(self._store, each) for each in (source, target)]
         if sizes[0] != sizes[1]:
             self._store.delete(target)
             raise CorruptFileError(
@@ -114,11 +115,3 @@ class Quarantine:
     def _write(self) -> None:
         text = "".join(f"{line}\n" for line in self._lines)
         self._store.put(f"{self._root}/{self._folder}/{_JOURNAL}", text.encode())
-
-
-def _size(store: ObjectStore, path: str) -> int:
-    source = store.open_input(path)
-    try:
-        return source.size
-    finally:
-        source.close()

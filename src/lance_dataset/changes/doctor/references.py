@@ -77,7 +77,7 @@ class ReferenceLook:
             size = len(self._store.read(f"{self._root}/{path}"))
         except (LanceError, OSError):
             size = None
-        invalid = isinstance(error, InvalidInputError)  # the name of the file is no name of a tag or branch
+        invalid = isinstance(error, InvalidInputError)  # the file is not named like a tag or branch
         subject = FindingSubject(
             cause=DiagnosisCause.CORRUPT if invalid else cause_of(error, size),
             path=path,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from lance_dataset.changes.doctor.sizes import known_size
 from lance_dataset.errors import CorruptFileError, LanceError, MissingFileError, UnsupportedError
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.guarded import external_manifests_of
@@ -215,15 +216,4 @@ def _read(table: BranchTable, name: ManifestName) -> Manifest | UnreadVersion | 
             return None
         return UnreadVersion(table, name, DiagnosisCause.MISSING, str(error))
     except (LanceError, OSError) as error:
-        return UnreadVersion(table, name, cause_of(error, _size(table.store, path)), str(error))
-
-
-def _size(store: ObjectStore, path: str) -> int | None:
-    try:
-        source = store.open_input(path)
-    except (LanceError, OSError):
-        return None
-    try:
-        return source.size
-    finally:
-        source.close()
+        return UnreadVersion(table, name, cause_of(error, known_size(table.store, path)), str(error))

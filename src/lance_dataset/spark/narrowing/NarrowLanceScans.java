@@ -39,7 +39,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * conditions. The query still evaluates its conditions, so those that the scan does not understand cost time only.
  *
  * Decimals of at most 18 digits come as integers without their scale, which Spark turns into decimals: it reads decimals
- * of Arrow through big numbers of Java, at ten times the cost.
+ * of Arrow through big numbers of Java.
  *
  * The text is compiled by the compiler that Spark generates code with. It does without lambdas and inferred types.
  */
