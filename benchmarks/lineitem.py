@@ -54,16 +54,16 @@ _VOCABULARY = """
     between beyond despite during except inside instead near of outside over past since through throughout
     toward under until up upon without with within
 """
-_WORDS = _VOCABULARY.split()
+WORDS = _VOCABULARY.split()
 
 
 @cache
 def _text() -> np.ndarray:
     """Return the bytes of running text that comments are cut from."""
     rng = np.random.default_rng(1)
-    weights = 1.0 / (np.arange(len(_WORDS)) + 4)
-    chosen = rng.choice(len(_WORDS), _TEXT_WORDS, p=weights / weights.sum())
-    return np.frombuffer(" ".join(_WORDS[i] for i in chosen).encode(), np.uint8)
+    weights = 1.0 / (np.arange(len(WORDS)) + 4)
+    chosen = rng.choice(len(WORDS), _TEXT_WORDS, p=weights / weights.sum())
+    return np.frombuffer(" ".join(WORDS[i] for i in chosen).encode(), np.uint8)
 
 
 def _comments(rng: np.random.Generator, count: int) -> pa.Array:

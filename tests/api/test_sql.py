@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import lance_dataset
@@ -218,6 +220,43 @@ def test_errors_of_the_scan_keep_their_class(tmp_path: Path) -> None:
         lance_dataset.dataset(dataset.uri).sql("SELECT * FROM dataset").build().to_batch_records()
     with pytest.raises(CorruptFileError):
         lance_dataset.dataset(dataset.uri).sql("SELECT id FROM dataset").build().to_stream_reader().read_all()
+
+
+@pytest.fixture(scope="module")
+def many_rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, pa.Table]:
+    """Return a dataset of ten fragments, and its rows."""
+    numbers = np.random.default_rng(7).integers(0, 1000, 100_000)
+    table = pa.table({"n": pa.array(range(100_000)), "key": numbers % 97, "value": numbers})
+    path = tmp_path_factory.mktemp("sql") / "many.lance"
+    return lance_dataset.write_dataset(table, path, max_rows_per_file=10_000), table
+
+
+def test_aggregates_of_many_batches(many_rows: tuple[Any, pa.Table]) -> None:
+    """Aggregates, which run on all processors, count each row once."""
+    dataset, table = many_rows
+    sql = """SELECT key, count(*) AS c, sum(value) AS s, min(n) AS low, max(n) AS high, avg(value) AS a
+             FROM dataset WHERE value > 10 GROUP BY key ORDER BY key"""
+    found = [row for batch in dataset.sql(sql).build().to_batch_records() for row in batch.to_pylist()]
+    grouped = table.filter(pc.field("value") > 10).group_by("key")
+    groups = grouped.aggregate([([], "count_all"), ("value", "sum"), ("n", "min"), ("n", "max"), ("value", "mean")])
+    kept = groups.select(["key", "count_all", "value_sum", "n_min", "n_max", "value_mean"]).sort_by("key")
+    assert [tuple(row.values()) for row in found] == [tuple(row.values()) for row in kept.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT n FROM dataset WHERE value < 500",
+        "SELECT unnest(array_agg(n)) AS n FROM dataset WHERE value < 500",
+        "SELECT n FROM dataset WHERE value < 500 AND n > (SELECT min(n) - 1 FROM dataset)",
+    ],
+)
+def test_rows_stay_in_the_order_of_the_scan(many_rows: tuple[Any, pa.Table], sql: str) -> None:
+    """Queries whose result depends on the order of rows read them in the order of the table."""
+    dataset, table = many_rows
+    batches = dataset.sql(sql).batch_size(1000).build().to_batch_records()
+    found = [value for batch in batches for value in batch["n"].to_pylist()]
+    assert found == table.filter(pc.field("value") < 500)["n"].to_pylist()
 
 
 def test_blobs_and_json(tmp_path: Path) -> None:

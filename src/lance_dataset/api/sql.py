@@ -34,6 +34,8 @@ _OWN_FUNCTIONS = (
     "json_get_int",
     "json_get_string",
 )
+# Aggregates that do not depend on the order of rows.
+_ORDER_FREE = frozenset({"avg", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "count", "max", "min", "sum"})
 
 
 class SqlQueryBuilder:
@@ -194,6 +196,10 @@ class SqlQuery:
         try:
             context.register_dataset(self._table_name, source)
             frame = context.sql(self._sql, _only_queries()) if self._read_only else context.sql(self._sql)
+            plan = frame.logical_plan()
+            if _aggregates_freely(plan):
+                context.sql("SET datafusion.optimizer.enable_round_robin_repartition = true")
+                frame = context.create_dataframe_from_logical_plan(plan)
             batches = (batch.to_pyarrow() for batch in frame.execute_stream())
             first = next(batches, None)
         except Exception as error:
@@ -208,12 +214,25 @@ def _context(batch_size: int | None) -> Any:
         from datafusion import SessionConfig, SessionContext
     except ModuleNotFoundError as error:
         raise UnsupportedError("SQL queries need the package datafusion: pip install lance-dataset[sql]") from error
-    # keeps rows in the order of the scan, which already runs in parallel
+    # keeps rows in the order of the scan, which already runs in parallel; see _aggregates_freely
     config = SessionConfig().set("datafusion.optimizer.enable_round_robin_repartition", "false")
     context = SessionContext(config if batch_size is None else config.with_batch_size(batch_size))
     for function in _own_functions():
         context.register_udf(function)
     return context
+
+
+def _aggregates_freely(plan: Any) -> bool:
+    """Whether the rows of a query come from an aggregate that gives the same for any order of the rows it reads.
+
+    Such aggregates are computed by all processors at once.
+    """
+    while len(inputs := plan.inputs()) == 1:
+        node = plan.to_variant()
+        if type(node).__name__ == "Aggregate":
+            return all(node.agg_func_name(each) in _ORDER_FREE for each in node.aggregate_exprs())
+        plan = inputs[0]
+    return False
 
 
 def _only_queries() -> Any:
