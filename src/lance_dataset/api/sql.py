@@ -223,7 +223,7 @@ def _context(batch_size: int | None) -> Any:
 
 
 def _aggregates_freely(plan: Any) -> bool:
-    """Whether the rows of a query come from an aggregate that gives the same for any order of the rows it reads.
+    """Return whether the rows of a query come from an aggregate that gives the same for any order of the rows it reads.
 
     Such aggregates are computed by all processors at once.
     """
