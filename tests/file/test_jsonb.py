@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import lance_dataset
 from lance_dataset import file
 from lance_dataset.errors import CorruptFileError, FilterError, SchemaError, UnsupportedError
-from lance_dataset.file.jsonb import decode_array, decode_document, encode_array, encode_document
+from lance_dataset.file.json_columns import decode_array, encode_array
+from lance_dataset.file.jsonb import decode_document, encode_document
 
 VERSIONS = ["2.0", "2.1", "2.2"]
 JSON = pa.field("j", pa.json_())

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lance_dataset.errors import SchemaError
 from lance_dataset.file.buffers import bitmap_at_zero
-from lance_dataset.file.jsonb import decode_array
+from lance_dataset.file.json_columns import decode_array
 from lance_dataset.types.logical import JSON_TEXT_EXTENSION
 from lance_dataset.types.schema import EXTENSION_NAME
 

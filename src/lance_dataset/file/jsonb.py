@@ -2,7 +2,8 @@
 
 A container is a header (kind and number of elements), an entry for each element (kind and length), and the payloads in
 the same order, all big-endian. In an object, the entries of the keys precede those of the values. Keys ascend by their
-bytes. A scalar document is a container of its own kind around one entry.
+bytes. A scalar document is a container of its own kind around one entry. These functions convert single documents;
+`lance_dataset.file.json_columns` converts columns in compiled code, with the same results.
 """
 
 from __future__ import annotations
@@ -17,12 +18,9 @@ from json.encoder import encode_basestring
 from operator import itemgetter
 from typing import Any
 
-import pyarrow as pa
-
 from lance_dataset.errors import CorruptFileError, SchemaError, UnsupportedError
-from lance_dataset.file.column import OversizeError
 
-__all__ = ["decode_array", "decode_document", "encode_array", "encode_document"]
+__all__ = ["decode_document", "encode_document"]
 
 _ARRAY, _OBJECT, _SCALAR = 0x80000000, 0x40000000, 0x20000000
 _CONTAINER_KINDS, _COUNT = 0xE0000000, 0x1FFFFFFF
@@ -43,32 +41,6 @@ _SHOWN = 60
 # -- text to binary ----------------------------------------------------------------------------------------------
 
 
-def encode_array(texts: pa.Array, where: str) -> pa.LargeBinaryArray:
-    """Encode the documents of a column in binary form; nulls stay null.
-
-    Parameters
-    ----------
-    texts
-        Strings of any width.
-    where
-        Name of the column, for error messages.
-
-    Raises
-    ------
-    SchemaError
-        A text is not JSON, or an object has a key twice.
-    UnsupportedError
-        A document is nested too deeply or too large.
-    """
-    documents: list[bytes | None] = []
-    for row, text in enumerate(texts.to_pylist()):
-        try:
-            documents.append(None if text is None else encode_document(text))
-        except (SchemaError, UnsupportedError) as error:
-            raise type(error)(f"{where}, value {row} of a batch: {error}") from error
-    return pa.array(documents, pa.large_binary())
-
-
 def encode_document(text: str) -> bytes:
     """Encode one document in binary form.
 
@@ -77,8 +49,10 @@ def encode_document(text: str) -> bytes:
 
     Raises
     ------
-    SchemaError, UnsupportedError
-        As for `encode_array`.
+    SchemaError
+        The text is not JSON, or an object has a key twice.
+    UnsupportedError
+        The document is nested too deeply or too large.
     """
     try:
         if _SURROGATE.search(text):
@@ -176,44 +150,15 @@ def _encode_number(value: int | float) -> bytes:
 # -- binary to text ----------------------------------------------------------------------------------------------
 
 
-def decode_array(documents: pa.LargeBinaryArray, where: str) -> pa.StringArray:
-    """Decode the documents of a column to compact text; nulls stay null.
-
-    Parameters
-    ----------
-    documents
-        Documents in binary form.
-    where
-        Name of the column, for error messages.
-
-    Raises
-    ------
-    CorruptFileError
-        A document is malformed.
-    UnsupportedError
-        A document holds a value that JSON does not have, or is nested too deeply.
-    OversizeError
-        The text takes more than 2 GiB.
-    """
-    texts: list[str | None] = []
-    for row, document in enumerate(documents.to_pylist()):
-        try:
-            texts.append(None if document is None else decode_document(document))
-        except (CorruptFileError, UnsupportedError) as error:
-            raise type(error)(f"{where}, value {row} of a batch: {error}") from error
-    array = pa.array(texts, pa.string())
-    if isinstance(array, pa.ChunkedArray):
-        raise OversizeError(f"{where}: the JSON text of {len(documents)} values takes more than 2 GiB; read fewer rows")
-    return array
-
-
 def decode_document(document: bytes) -> str:
     """Return the text of one document; empty bytes and numbers that are not finite become null.
 
     Raises
     ------
-    CorruptFileError, UnsupportedError
-        As for `decode_array`.
+    CorruptFileError
+        The document is malformed.
+    UnsupportedError
+        The document holds a value that JSON does not have, or is nested too deeply.
     """
     if not document:
         return "null"

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from lance_dataset.errors import SchemaError, nearest_name_hint
 from lance_dataset.file.buffers import bitmap_at_zero
 from lance_dataset.file.extensions import remap
-from lance_dataset.file.jsonb import encode_array
+from lance_dataset.file.json_columns import encode_array
 from lance_dataset.file.options import is_blob_v2
 from lance_dataset.types.schema import Field, Schema
 

@@ -4,7 +4,7 @@
 #include "fsst_encode.h"
 #include "fullzip.h"
 #include "gather_variable.h"
-#include "jsonb.h"
+#include "json_write.h"
 #include "miniblock_levels.h"
 #include "miniblock_variable.h"
 #include "offsets.h"
@@ -202,6 +202,19 @@ static void messages(fz_input *in) {
     for (int64_t i = 0; i < found && i < 64; i++) FZ_CHECK(places[2][i] >= 0 && places[2][i] <= places[3][i] && places[3][i] <= size);
 }
 
+/* A document as text: it fits its space and is UTF-8. */
+static void json_text(lc_bytes document, const uint8_t *offsets) {
+    static uint64_t powers[2 * LC_POWERS], automaton[256];
+    static lc_json_writer w;
+    uint8_t out[6 * 29 + LC_JSON_WRITE_SLACK];
+    int64_t ends[2] = {0, 0};
+    lc_utf8_fill(automaton);
+    w.powers = powers, w.automaton = automaton, w.out = out, w.capacity = (int64_t)sizeof out;
+    int64_t done = lc_json_write_all(document, offsets, 0, NULL, 0, 1, &w, ends);
+    FZ_CHECK(done >= 0 && ends[done] <= (int64_t)sizeof out);
+    if (done && ends[1]) FZ_CHECK(lc_utf8_find_invalid(automaton, out, ends[1]) < 0);
+}
+
 static void json_values(fz_input *in) {
     static const uint8_t header[12] = {0x40, 0, 0, 1, 0x10, 0, 0, 1, 0x50, 0, 0, 16};
     static const uint8_t inner[17] = {'k', 0x80, 0, 0, 2, 0x10, 0, 0, 1, 0x20, 0, 0, 3, 'v', 0x50, 1, 2};
@@ -214,6 +227,7 @@ static void json_values(fz_input *in) {
     int64_t word, range[2];
     if (lc_json_find_all(data, offsets, 0, 1, path, &kind, &word, range)) return;
     FZ_CHECK(kind <= LC_JSON_OTHER && range[0] >= 0 && range[0] <= range[1] && range[1] <= 29);
+    json_text(data, offsets);
 }
 
 /* The text "ab" and its separator and end: 0 at the end, then a, b, separator. */

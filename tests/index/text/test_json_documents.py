@@ -14,7 +14,7 @@ import pytest
 from lance.file import LanceFileReader
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError
-from lance_dataset.file.jsonb import encode_array
+from lance_dataset.file.json_columns import encode_array
 from lance_dataset.index.text.analysis.batches import token_list
 from lance_dataset.index.text.analysis.json_documents import JsonAnalyzer, parse_triplets
 from lance_dataset.index.text.analysis.parameters import AnalysisParameters

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.file.jsonb import decode_array
+from lance_dataset.file.json_columns import decode_array
 from lance_dataset.index.text.analysis.analyzer import Analyzer
 from lance_dataset.index.text.analysis.batches import Rules, TokenBatch, intern, token_list
 from lance_dataset.index.text.analysis.parameters import AnalysisParameters

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 import pyarrow as pa
 
-from lance_dataset.file.jsonb import decode_array
+from lance_dataset.file.json_columns import decode_array
 from lance_dataset.index.text.analysis.analyzer import Analyzer
 from lance_dataset.index.text.analysis.batches import TokenSpan
 from lance_dataset.index.text.analysis.json_documents import json_scalars
