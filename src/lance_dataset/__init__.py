@@ -158,8 +158,10 @@ _MODULES = frozenset(
         *("mem_wal", "namespace", "optimize", "progress", "query", "sampler", "schema", "udf", "util", "vector"),
     }
 )
-#: Modules of names that are not in the module `dataset`.
+#: Modules of names that are not in the module `dataset`, or that are so common that the rest of it can wait.
 _OTHERS = {
+    "dataset": "api.opening",
+    **dict.fromkeys(("LanceDataset", "write_dataset"), "api.dataset.dataset"),
     **dict.fromkeys(("Blob", "BlobArray", "BlobColumn", "BlobDescriptor", "BlobDescriptorArrayBuilder"), "blob"),
     **dict.fromkeys(("DedicatedBlobWriter", "PackedBlobWriter", "blob_array", "blob_field"), "blob"),
     "FtsToken": "api.tokenize",

@@ -13,7 +13,6 @@ from lance_dataset.errors import LanceError
 from lance_dataset.io.secrets import redacted
 from lance_dataset.read.session import byte_count
 from lance_dataset.read.snapshot import Snapshot
-from lance_dataset.records.history import transaction_of
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.indices.coverage import parse_indices
 from lance_dataset.table.manifest import Manifest
@@ -47,6 +46,8 @@ def dataset_html(snapshot: Snapshot) -> str:
 
 def _version_line(snapshot: Snapshot) -> str:
     """Return the last operations, the newest first, such as ``3 Append, 2 Delete, 1 Overwrite``."""
+    from lance_dataset.records.history import transaction_of
+
     if snapshot.store.is_remote:
         return ""
     place, shown = snapshot.location, list[str]()

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from lance_dataset.errors import SchemaError
 from lance_dataset.file.buffers import bitmap_at_zero
-from lance_dataset.file.json_columns import decode_array
 from lance_dataset.types.logical import JSON_TEXT_EXTENSION
 from lance_dataset.types.schema import EXTENSION_NAME
 
@@ -118,7 +117,11 @@ def _json_text(array: pa.Array, wanted: pa.Field, path: str) -> pa.Array:
     """Return the array with JSON at any depth as text."""
     kind, kinds = array.type, pa.types
     if _is_json(wanted):
-        return decode_array(array, f"column {path!r}") if kinds.is_large_binary(kind) else array
+        if not kinds.is_large_binary(kind):
+            return array
+        from lance_dataset.file.json_columns import decode_array
+
+        return decode_array(array, f"column {path!r}")
     if not _holds_json(wanted):
         return array
     children = _children(wanted.type)

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from lance_dataset.errors import SchemaError, nearest_name_hint
 from lance_dataset.file.buffers import bitmap_at_zero
 from lance_dataset.file.extensions import remap
-from lance_dataset.file.json_columns import encode_array
 from lance_dataset.file.options import is_blob_v2
 from lance_dataset.types.schema import Field, Schema
 
@@ -184,6 +183,8 @@ def _json_converter(given: pa.DataType, path: str) -> _Convert | None:
     if kinds.is_large_binary(given):
         return None
     if kinds.is_string(given) or kinds.is_large_string(given) or kinds.is_string_view(given):
+        from lance_dataset.file.json_columns import encode_array
+
         return lambda array: encode_array(array, f"column {path!r}")
     raise SchemaError(f"column {path!r}: the data has type {given}, but the schema has JSON; pass it as text")
 

@@ -15,8 +15,6 @@ from lance_dataset.api.dataset.index_arguments import (
     one_column,
 )
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.index.describing import details_of, shown_type, type_url_of
-from lance_dataset.index.segments import Segment, index_segments
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.index_config import DocumentGranularity, IndexConfig
 from lance_dataset.records.index_description import IndexDescription, IndexInformation, IndexSegmentDescription
@@ -27,6 +25,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from lance_dataset.api.vector_models import IvfModel
+    from lance_dataset.index.segments import Segment
+    from lance_dataset.read.snapshot import Snapshot
 
 __all__ = ["Indexed"]
 
@@ -43,7 +43,7 @@ class Indexed(Shown):
     @property
     def has_index(self) -> bool:
         """True if the open version has an index."""
-        return bool(index_segments(self.snapshot.reader))
+        return bool(_segments(self.snapshot))
 
     def list_indices(self) -> list[IndexInformation]:
         """List the segments of all indices of the open version, sorted by name.
@@ -55,7 +55,7 @@ class Indexed(Shown):
         CorruptFileError
             The list of indices cannot be read.
         """
-        segments = sorted(index_segments(self.snapshot.reader), key=lambda segment: segment.name)
+        segments = sorted(_segments(self.snapshot), key=lambda segment: segment.name)
         return [_information(segment) for segment in segments]
 
     def describe_indices(self) -> list[IndexDescription]:
@@ -69,7 +69,7 @@ class Indexed(Shown):
             The list of indices cannot be read.
         """
         by_name: dict[str, list[Segment]] = {}
-        for segment in index_segments(self.snapshot.reader):
+        for segment in _segments(self.snapshot):
             by_name.setdefault(segment.name, []).append(segment)
         return [_description(name, by_name[name]) for name in sorted(by_name)]
 
@@ -426,7 +426,15 @@ class Indexed(Shown):
         self.show(drop_index(self.snapshot, name))
 
 
+def _segments(snapshot: Snapshot) -> list[Segment]:
+    from lance_dataset.index.segments import index_segments
+
+    return index_segments(snapshot.reader)
+
+
 def _information(segment: Segment) -> IndexInformation:
+    from lance_dataset.index.describing import shown_type
+
     metadata = segment.metadata
     return {
         "name": segment.name,
@@ -440,6 +448,8 @@ def _information(segment: Segment) -> IndexInformation:
 
 
 def _description(name: str, segments: list[Segment]) -> IndexDescription:
+    from lance_dataset.index.describing import details_of, shown_type, type_url_of
+
     first = segments[0]
     sizes = [_size(segment) for segment in segments]
     known = [size for size in sizes if size is not None]

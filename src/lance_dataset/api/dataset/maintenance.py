@@ -22,12 +22,12 @@ from lance_dataset.records.cleanup import (
     CleanupReferencedBranch,
     CleanupStats,
 )
-from lance_dataset.records.diagnosis import Diagnosis
-from lance_dataset.records.maintenance import MaintenanceReport
-from lance_dataset.records.repair import RepairReport
 
 if TYPE_CHECKING:
     from lance_dataset.api.maintenance import MaintenanceRunner
+    from lance_dataset.records.diagnosis import Diagnosis
+    from lance_dataset.records.maintenance import MaintenanceReport
+    from lance_dataset.records.repair import RepairReport
     from lance_dataset.table.cleanup.removal import Removed
 
 __all__ = ["Maintained"]

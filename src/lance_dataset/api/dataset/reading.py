@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from lance_dataset.api.scannable import ScannableDataset
 from lance_dataset.api.scanner.builder import FragmentHandle, ScannerBuilder
 from lance_dataset.api.scanner.progress import ProgressOption
-from lance_dataset.api.scanner.recall import measured_recall
 from lance_dataset.api.scanner.scanner import BlobMode, LanceScanner
 from lance_dataset.api.scanner.statistics import ScanStatistics
 from lance_dataset.arguments import check_count, given
@@ -218,6 +217,8 @@ class Reading(Shown, ScannableDataset):
         UnsupportedError
             The column holds lists of vectors.
         """
+        from lance_dataset.api.scanner.recall import measured_recall
+
         return measured_recall(self.snapshot, column, queries, k, parameters)
 
     def to_table(
