@@ -24,3 +24,33 @@ def find(
     words: NDArray[np.int64],
     ranges: NDArray[np.int64],
 ) -> None: ...
+def follow(
+    data: Buffer,
+    keys: Buffer,
+    steps: NDArray[np.int64],
+    kinds: NDArray[np.uint8],
+    words: NDArray[np.int64],
+    ranges: NDArray[np.int64],
+) -> None: ...
+def count(
+    data: Buffer,
+    objects: bool,
+    alone: int,
+    kinds: NDArray[np.uint8],
+    ranges: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> None: ...
+def children(
+    data: Buffer,
+    objects: bool,
+    kinds: NDArray[np.uint8],
+    words: NDArray[np.int64],
+    ranges: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    child_kinds: NDArray[np.uint8],
+    child_words: NDArray[np.int64],
+    child_ranges: NDArray[np.int64],
+) -> None: ...
+def documents(
+    data: Buffer, kinds: NDArray[np.uint8], ranges: NDArray[np.int64], out: Buffer, ends: NDArray[np.int64]
+) -> None: ...

@@ -20,11 +20,40 @@ cdef extern from "kernels/jsonb.h" nogil:
     int LC_JSON_FALSE, LC_JSON_TRUE, LC_JSON_ARRAY, LC_JSON_OBJECT, LC_JSON_OTHER
     int lc_json_find_all(lc_bytes data, const uint8_t *offsets, int wide, int64_t n, lc_json_path path,
                          uint8_t *kinds, int64_t *words, int64_t *ranges)
+    int lc_json_follow_all(lc_bytes data, int64_t n, lc_json_path path, uint8_t *kinds, int64_t *words,
+                           int64_t *ranges)
+    int lc_json_count_all(lc_bytes data, int64_t n, int is_object, int64_t alone, const uint8_t *kinds,
+                          const int64_t *ranges, int64_t *counts)
+    int lc_json_children_all(lc_bytes data, int64_t n, int is_object, const uint8_t *kinds, const int64_t *words,
+                             const int64_t *ranges, const int64_t *counts, uint8_t *child_kinds,
+                             int64_t *child_words, int64_t *child_ranges)
+    int lc_json_documents_all(lc_bytes data, int64_t n, const uint8_t *kinds, const int64_t *ranges, uint8_t *out,
+                              int64_t capacity, int64_t *ends)
 
 MISSING, NULL_VALUE, STRING, INTEGER, UNSIGNED = \
     LC_JSON_MISSING, LC_JSON_NULL, LC_JSON_STRING, LC_JSON_INTEGER, LC_JSON_UNSIGNED
 FLOAT, FALSE, TRUE, ARRAY, OBJECT, OTHER = \
     LC_JSON_FLOAT, LC_JSON_FALSE, LC_JSON_TRUE, LC_JSON_ARRAY, LC_JSON_OBJECT, LC_JSON_OTHER
+
+
+cdef int path_of(ByteView names, const int64_t[::1] steps, lc_json_path *path) except -1:
+    """Check the steps of a path, which then refers to their memory."""
+    cdef int64_t i
+    path.keys, path.steps, path.n = names.data, NULL, steps.shape[0] // 3
+    for i in range(path.n):
+        if steps[3 * i] >= 0 and not steps[3 * i] <= steps[3 * i + 1] <= names.size:
+            raise CodecError(f"the key of step {i} is outside of the {names.size} bytes of keys")
+    if path.n:
+        check_aligned(&steps[0])
+        path.steps = <const lc_json_step *>&steps[0]
+    return 0
+
+
+cdef int check_values(ByteView kinds, const int64_t[::1] ranges, int64_t n) except -1:
+    """Check that there are kinds and limits for n values."""
+    if n < 0 or kinds.size < n or ranges.shape[0] < 2 * n:
+        raise CodecError(f"{kinds.size} kinds and {ranges.shape[0]} limits are too few for {n} values")
+    return check_aligned(&ranges[0]) if n else 0
 
 
 def find(data, offsets, bint wide, keys, const int64_t[::1] steps not None, kinds, int64_t[::1] words not None,
@@ -66,25 +95,165 @@ def find(data, offsets, bint wide, keys, const int64_t[::1] steps not None, kind
         Offsets decrease or exceed `data`, or a key exceeds `keys`.
     """
     cdef ByteView source = readable(data), ends = readable(offsets), names = readable(keys), out = writable(kinds)
-    cdef int64_t n = words.shape[0], i
+    cdef int64_t n = words.shape[0]
     cdef lc_bytes documents = lc_bytes(source.data, source.size)
-    cdef lc_json_path path = lc_json_path(names.data, NULL, steps.shape[0] // 3)
+    cdef lc_json_path path
     cdef int problem
     if ends.size // (8 if wide else 4) < n + 1:
         raise CodecError(f"offsets of {ends.size} bytes are too few for {n} documents")
     if out.size < n or ranges.shape[0] < 2 * n:
         raise CodecError(f"outputs of {out.size} kinds and {ranges.shape[0]} limits are too small for {n} documents")
-    for i in range(path.n):
-        if steps[3 * i] >= 0 and not steps[3 * i] <= steps[3 * i + 1] <= names.size:
-            raise CodecError(f"the key of step {i} is outside of the {names.size} bytes of keys")
+    path_of(names, steps, &path)
     if n == 0:
         return
     check_aligned(&words[0])
     check_aligned(&ranges[0])
-    if path.n:
-        check_aligned(&steps[0])
-        path.steps = <const lc_json_step *>&steps[0]
     with nogil:
         problem = lc_json_find_all(documents, ends.data, wide, n, path, out.data, &words[0], &ranges[0])
     if problem:
         fail(problem, "JSON documents")
+
+
+def follow(data, keys, const int64_t[::1] steps not None, kinds, int64_t[::1] words not None,
+           int64_t[::1] ranges not None):
+    """Follow a path from n values that were found. Values that are missing or not known stay so.
+
+    Parameters
+    ----------
+    data, keys, steps
+        As for `find`.
+    kinds, words, ranges
+        The values, as outputs of `find`; each is replaced by the value at the path.
+
+    Raises
+    ------
+    CodecError
+        A range exceeds `data`, or a key exceeds `keys`.
+    """
+    cdef ByteView source = readable(data), names = readable(keys), known = writable(kinds)
+    cdef int64_t n = words.shape[0]
+    cdef lc_bytes documents = lc_bytes(source.data, source.size)
+    cdef lc_json_path path
+    cdef int problem
+    check_values(known, ranges, n)
+    path_of(names, steps, &path)
+    if n == 0:
+        return
+    check_aligned(&words[0])
+    with nogil:
+        problem = lc_json_follow_all(documents, n, path, known.data, &words[0], &ranges[0])
+    if problem:
+        fail(problem, "JSON values")
+
+
+def count(data, bint objects, int64_t alone, kinds, const int64_t[::1] ranges not None, int64_t[::1] counts not None):
+    """Count the elements of arrays, or the members of objects.
+
+    Parameters
+    ----------
+    data
+        The documents.
+    objects
+        True for members of objects.
+    alone
+        The count of a value of another kind.
+    kinds, ranges
+        The values, as outputs of `find`.
+    counts
+        Output of n counts: 0 for missing values; -1 for damaged containers, and for values that are not known.
+
+    Raises
+    ------
+    CodecError
+        A range exceeds `data`, or there are too few values.
+    """
+    cdef ByteView source = readable(data), known = readable(kinds)
+    cdef int64_t n = counts.shape[0]
+    cdef lc_bytes documents = lc_bytes(source.data, source.size)
+    cdef int problem
+    check_values(known, ranges, n)
+    if n == 0:
+        return
+    check_aligned(&counts[0])
+    with nogil:
+        problem = lc_json_count_all(documents, n, objects, alone, known.data, &ranges[0], &counts[0])
+    if problem:
+        fail(problem, "JSON values")
+
+
+def children(data, bint objects, kinds, const int64_t[::1] words not None, const int64_t[::1] ranges not None,
+             const int64_t[::1] counts not None, child_kinds, int64_t[::1] child_words not None,
+             int64_t[::1] child_ranges not None):
+    """Find the elements of arrays, or the members of objects. A value of another kind is its own child.
+
+    Parameters
+    ----------
+    data, objects
+        As for `count`.
+    kinds, words, ranges
+        The values, as outputs of `find`.
+    counts
+        Outputs of `count`. Values with a count below 1 have no children.
+    child_kinds, child_words, child_ranges
+        Outputs like those of `find` for as many values as the counts add up to, in order.
+
+    Raises
+    ------
+    CodecError
+        A range exceeds `data`, a count is not that of its container, or there are too few values.
+    """
+    cdef ByteView source = readable(data), known = readable(kinds), out = writable(child_kinds)
+    cdef int64_t n = counts.shape[0], total = 0, most = child_words.shape[0], i
+    cdef lc_bytes documents = lc_bytes(source.data, source.size)
+    cdef int problem
+    check_values(known, ranges, n)
+    check_values(out, child_ranges, most)
+    if words.shape[0] < n:
+        raise CodecError(f"{words.shape[0]} words are too few for {n} values")
+    for i in range(n):
+        if counts[i] > most - total:
+            raise CodecError(f"outputs for {most} children are too small for the counts")
+        total += max(counts[i], 0)
+    if total == 0:
+        return
+    check_aligned(&words[0])
+    check_aligned(&counts[0])
+    check_aligned(&child_words[0])
+    with nogil:
+        problem = lc_json_children_all(documents, n, objects, known.data, &words[0], &ranges[0], &counts[0],
+                                       out.data, &child_words[0], &child_ranges[0])
+    if problem:
+        fail(problem, "JSON values")
+
+
+def documents(data, kinds, const int64_t[::1] ranges not None, out, int64_t[::1] ends not None):
+    """Write values as documents of their own.
+
+    Parameters
+    ----------
+    data
+        The documents that they are in.
+    kinds, ranges
+        The values, as outputs of `find`.
+    out
+        Output of at least 8 bytes for each value, and those of its range.
+    ends
+        Output of n + 1 numbers: where the documents start and end. Missing values, and those that are not known, have
+        empty documents.
+
+    Raises
+    ------
+    CodecError
+        A range exceeds `data`, `out` is too small, or there are too few values.
+    """
+    cdef ByteView source = readable(data), known = readable(kinds), target = writable(out)
+    cdef int64_t n = ends.shape[0] - 1
+    cdef lc_bytes whole = lc_bytes(source.data, source.size)
+    cdef int problem
+    check_values(known, ranges, n)
+    check_aligned(&ends[0])
+    with nogil:
+        problem = lc_json_documents_all(whole, n, known.data, &ranges[0] if n else NULL, target.data, target.size,
+                                        &ends[0])
+    if problem:
+        fail(problem, "JSON values")

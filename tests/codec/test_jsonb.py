@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import struct
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from lance_dataset.errors import LanceError
 from lance_dataset.expr.functions.json_path import find, parse_path
-from lance_dataset.expr.functions.json_values import is_container, scalar
+from lance_dataset.expr.functions.json_values import elements, is_container, members, scalar
 from lance_dataset.file.jsonb import encode_document
 from lancecodec import CodecError, jsonb
 
@@ -228,3 +229,81 @@ def test_bad_arguments() -> None:
     with pytest.raises(CodecError, match="too small"):
         call(ranges=np.zeros(1, np.int64))
     call(words=np.zeros(0, np.int64), offsets=np.array([0]))
+
+
+def children_of(document: bytes, objects: bool, alone: int = 1) -> list[bytes]:
+    """Return the elements or members of a document as documents."""
+    offsets = np.array([0, len(document)])
+    kinds, words, ranges = find_all(document, offsets, [])
+    counts = np.zeros(1, np.int64)
+    jsonb.count(document, objects, alone, kinds, ranges, counts)
+    total = max(int(counts[0]), 0)
+    found = np.empty(total, np.uint8), np.empty(total, np.int64), np.empty(2 * total, np.int64)
+    jsonb.children(document, objects, kinds, words, ranges, counts, *found)
+    out, ends = np.empty(8 * total + len(document), np.uint8), np.empty(total + 1, np.int64)
+    jsonb.documents(document, found[0], found[2], out, ends)
+    return [out[low:high].tobytes() for low, high in pairwise(ends)]
+
+
+@given(documents, st.booleans())
+def test_children_are_those_of_the_python_walker(value: Any, is_object: bool) -> None:
+    document = encode_document(json.dumps(value))
+    if is_object:
+        expected = [inner for _, inner in members(document) or ()]
+        assert children_of(document, True, 0) == expected
+    else:
+        inner = elements(document)
+        assert children_of(document, False) == ([document] if inner is None else inner)
+
+
+@given(documents, steps, steps)
+def test_a_path_can_be_followed_in_two_parts(value: Any, first: list[str | int], second: list[str | int]) -> None:
+    document = encode_document(json.dumps(value))
+    offsets = np.array([0, len(document)])
+    kinds, words, ranges = find_all(document, offsets, first)
+    keys = [step.encode() if isinstance(step, str) else b"" for step in second]
+    ends = np.cumsum([len(key) for key in keys], dtype=np.int64)
+    described = [
+        (end - len(key), end, -1) if isinstance(step, str) else (-1, -1, step)
+        for step, key, end in zip(second, keys, ends, strict=True)
+    ]
+    jsonb.follow(document, b"".join(keys), np.array(described, np.int64).ravel(), kinds, words, ranges)
+    expected = find_all(document, offsets, [*first, *second])
+    assert kinds[0] == expected[0][0]
+    if kinds[0] != jsonb.MISSING:
+        assert (words[0], ranges.tolist()) == (expected[1][0], expected[2].tolist())
+
+
+def test_damaged_containers_have_no_children() -> None:
+    document = bytearray(encode_document('{"a": [1, 2], "b": "text"}'))
+    document[7] = 200
+    kinds, _, ranges = find_all(bytes(document), np.array([0, len(document)]), [])
+    counts = np.zeros(1, np.int64)
+    for objects in (False, True):
+        jsonb.count(bytes(document), objects, 1, kinds, ranges, counts)
+        assert counts[0] == -1
+
+
+def test_bad_ranges_and_counts() -> None:
+    document, words = encode_document("[1, 2]"), np.zeros(1, np.int64)
+    kinds, counts = np.full(1, jsonb.ARRAY, np.uint8), np.zeros(1, np.int64)
+    found = np.empty(2, np.uint8), np.empty(2, np.int64), np.empty(4, np.int64)
+    for ranges in ([-1, 4], [0, len(document) + 1], [5, 4]):
+        limits = np.array(ranges)
+        with pytest.raises(CodecError, match="offsets"):
+            jsonb.count(document, False, 0, kinds, limits, counts)
+        with pytest.raises(CodecError, match="offsets"):
+            jsonb.follow(document, b"", np.zeros(0, np.int64), kinds, words, limits)
+        with pytest.raises(CodecError, match="offsets"):
+            jsonb.children(document, False, kinds, words, limits, np.array([2]), *found)
+        with pytest.raises(CodecError, match="offsets"):
+            jsonb.documents(document, kinds, limits, np.empty(100, np.uint8), np.empty(2, np.int64))
+    whole = np.array([0, len(document)])
+    with pytest.raises(CodecError, match="too small for the counts"):
+        jsonb.children(document, False, kinds, words, whole, np.array([3]), *found)
+    with pytest.raises(CodecError, match="counts"):
+        jsonb.children(document, False, np.full(1, jsonb.TRUE, np.uint8), words, whole, np.array([2]), *found)
+    with pytest.raises(CodecError, match="do not fit"):
+        jsonb.documents(document, kinds, whole, np.empty(8, np.uint8), np.empty(2, np.int64))
+    with pytest.raises(CodecError, match="too few"):
+        jsonb.count(document, False, 0, kinds, np.zeros(1, np.int64), counts)

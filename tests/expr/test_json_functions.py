@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lance_dataset
-from lance_dataset.errors import CorruptFileError, FilterError
+from lance_dataset.errors import CorruptFileError, FilterError, LanceError
 from lance_dataset.expr.compiled import compile_expression
+from lance_dataset.expr.functions.json import FUNCTIONS
+from lance_dataset.file.jsonb import encode_document
 
 VALUES = Path(__file__).with_name("json_functions.txt")
 ERRORS = Path(__file__).with_name("json_function_errors.txt")
@@ -188,3 +193,63 @@ def test_values_that_need_no_conversion_are_those_of_the_reference(tmp_path: Pat
                 ours.to_table(columns=columns, offset=7)
         else:
             assert ours.to_table(columns=columns, offset=7)["v"].to_pylist() == expected, key
+
+
+def _one_by_one(texts: list[str], document: bytes) -> list[object]:
+    """Compute functions on a single document, which is read in Python."""
+    found: list[object] = []
+    for text in texts:
+        name, _, rest = text.partition("(b, ")
+        function = next(each for each in FUNCTIONS if each.name == name)
+        given = [pa.scalar(part.strip("' ")) for part in rest.rstrip(")").split(", '")]
+        try:
+            found.append(function.kernel(pa.scalar(document, pa.large_binary()), *given).as_py())
+        except (pa.ArrowInvalid, LanceError):
+            found.append("refused")
+    return found
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**64), 2**65)
+    | st.floats()
+    | st.sampled_from(["", "x", "7", "2.5e3", "yes"]),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["a", "b", "0", "é"]), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+CALLS = [
+    *(f"json_get{kind}(b, '{key}')" for kind in ("", "_string", "_int", "_float", "_bool") for key in ("a", "0", "é")),
+    *(f"json_extract(b, '{path}')" for path in ("$", "$.a", "$.a[0]", "$[*]", "$.*", "$[*].a[*]", "$.a.*.b", "$[1].*")),
+    *(f"json_exists(b, '{path}')" for path in ("$", "$.a", "$[*].a", "$.*.*")),
+    *(f"json_array_length(b, '{path}')" for path in ("$", "$.a", "$[*]", "$.*")),
+    *(
+        f"json_array_contains(b, '{path}', '{text}')"
+        for path in ("$", "$.a", "$[*]")
+        for text in ("x", "7", "null", "[]")
+    ),
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(json_values, min_size=1, max_size=5), st.data())
+def test_columns_have_the_values_of_single_documents(values, data):
+    """Compiled code finds in columns, also in damaged documents and in slices, what Python finds one by one."""
+    documents = [bytearray(encode_document(json.dumps(value))) for value in values]
+    for document in documents:
+        if data.draw(st.integers(0, 3)) == 0:
+            document[data.draw(st.integers(0, len(document) - 1))] = data.draw(st.sampled_from([0, 1, 0x10, 0x50, 255]))
+    texts = data.draw(st.lists(st.sampled_from(CALLS), min_size=1, max_size=6, unique=True))
+    column = pa.array([b"\x80\0\0\0", *map(bytes, documents), None], pa.large_binary()).slice(1)
+    batch = pa.record_batch([column], ["b"])
+    expected = [_one_by_one(texts, bytes(document)) for document in documents]
+    for number, text in enumerate(texts):
+        wanted = [values[number] for values in expected]
+        try:
+            found = compile_expression(text, batch.schema).evaluate(batch)
+        except (pa.ArrowInvalid, LanceError):
+            assert "refused" in wanted, text
+        else:
+            assert repr(found.to_pylist()) == repr([*wanted, None]), text

@@ -38,10 +38,6 @@ typedef struct {
     lc_json_open_container open[LC_JSON_DEPTH];
 } lc_json_reader;
 
-LC_INLINE void lc_json_store_word(uint8_t *p, uint32_t v) {
-    lc_store_u32(p, v >> 24 | (v >> 8 & 0xFF00u) | (v << 8 & 0xFF0000u) | v << 24);
-}
-
 /* Write the lowest `size` bytes of a number, the highest first. */
 LC_INLINE void lc_json_store_number(uint8_t *p, uint64_t v, int64_t size) {
     for (int64_t i = size - 1; i >= 0; i--, v >>= 8) p[i] = (uint8_t)v;

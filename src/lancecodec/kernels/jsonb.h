@@ -53,6 +53,10 @@ LC_INLINE uint32_t lc_json_word(const uint8_t *p) {
     return v >> 24 | (v >> 8 & 0xFF00u) | (v << 8 & 0xFF0000u) | v << 24;
 }
 
+LC_INLINE void lc_json_store_word(uint8_t *p, uint32_t v) {
+    lc_store_u32(p, v >> 24 | (v >> 8 & 0xFF00u) | (v << 8 & 0xFF0000u) | v << 24);
+}
+
 LC_INLINE uint64_t lc_json_wide_word(const uint8_t *p) {
     uint64_t high = lc_json_word(p), low = lc_json_word(p + 4);
     return high << 32 | low;
@@ -161,15 +165,21 @@ LC_INLINE int lc_json_open(const uint8_t *data, lc_json_value *value) {
     return LC_JSON_OBJECT;
 }
 
-/* Find the value at a path of the document [start, stop). */
-LC_INLINE int lc_json_find(const uint8_t *data, const lc_json_path *path, lc_json_value *value, uint64_t *word) {
-    if (value->start == value->stop) return path->n ? LC_JSON_MISSING : LC_JSON_NULL;
-    int found = lc_json_open(data, value);
+/* Follow a path from a value. */
+LC_INLINE int lc_json_follow_path(const uint8_t *data, const lc_json_path *path, lc_json_value *value, uint64_t *word) {
+    int found = LC_JSON_OBJECT;
     for (int64_t i = 0; i < path->n && found == LC_JSON_OBJECT; i++) {
         if (value->kind == LC_JSON_CONTAINER_ENTRY) found = lc_json_follow(data, path->keys, &path->steps[i], value);
         else found = value->kind < 7 ? LC_JSON_MISSING : LC_JSON_OTHER;
     }
     return found == LC_JSON_OBJECT ? lc_json_classify(data, value, word) : found;
+}
+
+/* Find the value at a path of the document [start, stop). */
+LC_INLINE int lc_json_find(const uint8_t *data, const lc_json_path *path, lc_json_value *value, uint64_t *word) {
+    if (value->start == value->stop) return path->n ? LC_JSON_MISSING : LC_JSON_NULL;
+    int found = lc_json_open(data, value);
+    return found == LC_JSON_OBJECT ? lc_json_follow_path(data, path, value, word) : found;
 }
 
 /* Find the values at a path of n documents: the kind of each, the bits of numbers, and where its bytes start and stop.
@@ -190,6 +200,128 @@ static inline int lc_json_find_all(lc_bytes data, const uint8_t *offsets, int wi
         ranges[2 * i] = is_known ? value.start : start;
         ranges[2 * i + 1] = is_known ? value.stop : start;
         start = stop;
+    }
+    return LC_OK;
+}
+
+/* Kind of the entry of a value that was found. */
+LC_INLINE uint32_t lc_json_entry_kind(int kind) {
+    if (kind == LC_JSON_STRING) return 1;
+    if (kind == LC_JSON_INTEGER || kind == LC_JSON_UNSIGNED || kind == LC_JSON_FLOAT) return 2;
+    if (kind == LC_JSON_FALSE || kind == LC_JSON_TRUE) return kind == LC_JSON_FALSE ? 3 : 4;
+    return kind == LC_JSON_ARRAY || kind == LC_JSON_OBJECT ? LC_JSON_CONTAINER_ENTRY : 0;
+}
+
+LC_INLINE int lc_json_is_range(const int64_t *range, int64_t size) {
+    return range[0] >= 0 && range[0] <= range[1] && range[1] <= size;
+}
+
+/* Follow a path from n values that were found, which are replaced. Values that are missing stay so. */
+static inline int lc_json_follow_all(lc_bytes data, int64_t n, lc_json_path path, uint8_t *kinds, int64_t *words,
+                                     int64_t *ranges) {
+    for (int64_t i = 0; i < n; i++) {
+        if (!lc_json_is_range(ranges + 2 * i, data.size)) return LC_BAD_OFFSETS;
+        if (kinds[i] == LC_JSON_MISSING || kinds[i] == LC_JSON_OTHER) continue;
+        lc_json_value value = {lc_json_entry_kind(kinds[i]), ranges[2 * i], ranges[2 * i + 1]};
+        uint64_t word = 0;
+        int kind = lc_json_follow_path(data.data, &path, &value, &word);
+        int is_known = kind != LC_JSON_MISSING && kind != LC_JSON_OTHER;
+        kinds[i] = (uint8_t)kind;
+        words[i] = (int64_t)word;
+        ranges[2 * i] = is_known ? value.start : ranges[2 * i];
+        ranges[2 * i + 1] = is_known ? value.stop : ranges[2 * i];
+    }
+    return LC_OK;
+}
+
+/* Count the values in a container of one kind; -1 if it is damaged. */
+LC_INLINE int64_t lc_json_count(const uint8_t *data, int is_object, int64_t start, int64_t stop) {
+    int64_t size = stop - start, at = 0;
+    if (size < 4) return -1;
+    int64_t count = lc_json_word(data + start) & 0x1FFFFFFFu, number = is_object ? 2 * count : count;
+    if (number > size / 4 - 1) return -1;
+    for (int64_t i = 1; i <= number; i++) at += lc_json_word(data + start + 4 * i) & 0x0FFFFFFFu;
+    return at <= size - 4 * (1 + number) ? count : -1;
+}
+
+/* Count the elements of each array, or the members of each object. Others have `alone`, missing ones nothing; damaged ones
+ * and those that are not known have -1. */
+static inline int lc_json_count_all(lc_bytes data, int64_t n, int is_object, int64_t alone, const uint8_t *kinds,
+                                    const int64_t *ranges, int64_t *counts) {
+    for (int64_t i = 0; i < n; i++) {
+        if (!lc_json_is_range(ranges + 2 * i, data.size)) return LC_BAD_OFFSETS;
+        int is_container = kinds[i] == LC_JSON_OBJECT || kinds[i] == LC_JSON_ARRAY;
+        counts[i] = kinds[i] == LC_JSON_OTHER ? -1 : kinds[i] == LC_JSON_MISSING ? 0 : alone;
+        if (!is_container) continue;
+        int64_t count = lc_json_count(data.data, kinds[i] == LC_JSON_OBJECT, ranges[2 * i], ranges[2 * i + 1]);
+        if (count < 0 || (kinds[i] == LC_JSON_OBJECT) == is_object) counts[i] = count;
+    }
+    return LC_OK;
+}
+
+/* Set value k to that of entry `place` of a container, and return where its payload ends. */
+LC_INLINE int64_t lc_json_child(const uint8_t *data, int64_t place, int64_t at, int64_t stop, int64_t k, uint8_t *kinds,
+                                int64_t *words, int64_t *ranges) {
+    uint32_t entry = lc_json_word(data + place);
+    lc_json_value value = {entry >> 28, at, at + (entry & 0x0FFFFFFFu)};
+    uint64_t word = 0;
+    if (value.stop > stop) value.stop = at, value.kind = 15; /* changed since it was counted */
+    kinds[k] = (uint8_t)lc_json_classify(data, &value, &word);
+    words[k] = (int64_t)word;
+    ranges[2 * k] = at;
+    ranges[2 * k + 1] = kinds[k] == LC_JSON_OTHER ? at : value.stop;
+    return value.stop;
+}
+
+/* Set the children to the elements or members that lc_json_count_all counted; a value alone is its own child. The sum of
+ * the counts that are not negative is the number of children. */
+static inline int lc_json_children_all(lc_bytes data, int64_t n, int is_object, const uint8_t *kinds, const int64_t *words,
+                                       const int64_t *ranges, const int64_t *counts, uint8_t *child_kinds,
+                                       int64_t *child_words, int64_t *child_ranges) {
+    int64_t k = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t start = ranges[2 * i], stop = ranges[2 * i + 1], count = counts[i];
+        if (!lc_json_is_range(ranges + 2 * i, data.size)) return LC_BAD_OFFSETS;
+        if (count <= 0) continue;
+        if (kinds[i] != (is_object ? LC_JSON_OBJECT : LC_JSON_ARRAY)) {
+            if (count != 1) return LC_BAD_COUNT;
+            child_kinds[k] = kinds[i], child_words[k] = words[i];
+            child_ranges[2 * k] = start, child_ranges[2 * k + 1] = stop;
+            k++;
+            continue;
+        }
+        int64_t number = is_object ? 2 * count : count, at = start + 4 * (1 + number);
+        if (number > (stop - start) / 4 - 1) return LC_BAD_COUNT;
+        for (int64_t j = 0; is_object && j < count; j++) at += lc_json_word(data.data + start + 4 * (1 + j)) & 0x0FFFFFFFu;
+        if (at > stop) at = stop;
+        for (int64_t j = number - count; j < number; j++, k++)
+            at = lc_json_child(data.data, start + 4 * (1 + j), at, stop, k, child_kinds, child_words, child_ranges);
+    }
+    return LC_OK;
+}
+
+/* Write n values as documents of their own, whose ends go to `ends`; those that are missing or not known are empty.
+ * Returns LC_NO_SPACE if `capacity` is less than 8 bytes for each and those of the ranges. */
+static inline int lc_json_documents_all(lc_bytes data, int64_t n, const uint8_t *kinds, const int64_t *ranges, uint8_t *out,
+                                        int64_t capacity, int64_t *ends) {
+    int64_t at = 0;
+    ends[0] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!lc_json_is_range(ranges + 2 * i, data.size)) return LC_BAD_OFFSETS;
+        int64_t size = ranges[2 * i + 1] - ranges[2 * i];
+        uint32_t kind = lc_json_entry_kind(kinds[i]);
+        if (size > capacity - at - 8) return LC_NO_SPACE;
+        if (kinds[i] != LC_JSON_MISSING && kinds[i] != LC_JSON_OTHER) {
+            if (kind != LC_JSON_CONTAINER_ENTRY) {
+                lc_json_store_word(out + at, LC_JSON_SCALAR_HEADER);
+                lc_json_store_word(out + at + 4, kind << 28 | (uint32_t)(size & 0x0FFFFFFF));
+                at += 8;
+            }
+            LC_TOUCH(data.data + ranges[2 * i], (size_t)size);
+            if (size) memcpy(out + at, data.data + ranges[2 * i], (size_t)size);
+            at += size;
+        }
+        ends[i + 1] = at;
     }
     return LC_OK;
 }

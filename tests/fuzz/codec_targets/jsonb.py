@@ -37,4 +37,27 @@ def find(c: Chaos) -> object:
     return result
 
 
-TARGETS: dict[str, Callable[[Chaos], object]] = {"jsonb.find": find}
+def walk(c: Chaos) -> object:
+    """Follow, count and expand ranges that may be wrong, and write the values as documents."""
+    data = c.damaged(encode_document(json.dumps(value(c))), 0.3)
+    n = c.random.randint(0, 3)
+    kinds, words = c.rng.integers(0, jsonb.OTHER + 1, n).astype(np.uint8), np.zeros(n, np.int64)
+    ranges = c.integers(len(data) + 1, 2 * n)
+    if c.flag(0.7):
+        kinds[:] = c.random.choice([jsonb.ARRAY, jsonb.OBJECT])
+        ranges[::2], ranges[1::2] = 0, len(data)
+    objects = c.flag()
+    if c.flag():
+        jsonb.follow(data, b"xyz0", np.array([0, c.number(4), c.number(3)]), kinds, words, ranges)
+    counts = np.zeros(n, np.int64)
+    jsonb.count(data, objects, c.random.randint(0, 1), kinds, ranges, counts)
+    if c.flag(0.1):
+        counts = c.integers(5, n)
+    total = int(np.maximum(counts, 0).sum()) if c.flag(0.95) else c.number()
+    found = np.empty(total, np.uint8), np.empty(total, np.int64), np.empty(2 * total, np.int64)
+    jsonb.children(data, objects, kinds, words, ranges, counts, *found)
+    ends = np.empty(total + 1, np.int64)
+    return jsonb.documents(data, found[0], found[2], c.out(8 * total + n * len(data)), ends)
+
+
+TARGETS: dict[str, Callable[[Chaos], object]] = {"jsonb.find": find, "jsonb.walk": walk}

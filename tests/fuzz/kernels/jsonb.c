@@ -40,6 +40,30 @@ static void check_value(const uint8_t *data, int kind, int64_t word, int64_t sta
     if (kind == LC_JSON_ARRAY || kind == LC_JSON_OBJECT) FZ_CHECK(size >= 4 && p[0] >> 5 == (kind == LC_JSON_ARRAY ? 4 : 2));
 }
 
+/* Follow, count and expand values, and write what is inside as documents: it stays inside. */
+static void check_values(fz_input *in, lc_bytes data, int64_t n, lc_json_path path, uint8_t *kinds, int64_t *words,
+                         int64_t *ranges) {
+    int64_t counts[DOCUMENTS], total = 0;
+    int is_object = (int)fz_upto(in, 1);
+    if (fz_upto(in, 1)) FZ_CHECK(lc_json_follow_all(data, n, path, kinds, words, ranges) == LC_OK);
+    FZ_CHECK(lc_json_count_all(data, n, is_object, fz_upto(in, 1), kinds, ranges, counts) == LC_OK);
+    for (int64_t i = 0; i < n; i++) total += counts[i] > 0 ? counts[i] : 0;
+    uint8_t *child_kinds = fz_memory(total, 0);
+    int64_t *child_words = (int64_t *)fz_memory(8 * total, 0), *child_ranges = (int64_t *)fz_memory(16 * total, 0);
+    FZ_CHECK(lc_json_children_all(data, n, is_object, kinds, words, ranges, counts, child_kinds, child_words, child_ranges) ==
+             LC_OK);
+    int64_t size = 0, *ends = (int64_t *)fz_memory(8 * (total + 1), 0);
+    for (int64_t k = 0; k < total; k++) {
+        FZ_CHECK(child_ranges[2 * k] >= 0 && child_ranges[2 * k] <= child_ranges[2 * k + 1]);
+        FZ_CHECK(child_ranges[2 * k + 1] <= data.size);
+        check_value(data.data, child_kinds[k], child_words[k], child_ranges[2 * k], child_ranges[2 * k + 1]);
+        size += 8 + child_ranges[2 * k + 1] - child_ranges[2 * k];
+    }
+    uint8_t *out = fz_memory(size, 0);
+    FZ_CHECK(lc_json_documents_all(data, total, child_kinds, child_ranges, out, size, ends) == LC_OK);
+    FZ_CHECK(ends[total] <= size);
+}
+
 static void fz_target(fz_input *in) {
     lc_json_step steps[STEPS];
     int64_t n = fz_upto(in, DOCUMENTS), m = fz_upto(in, STEPS);
@@ -68,4 +92,5 @@ static void fz_target(fz_input *in) {
         FZ_CHECK(ranges[2 * i + 1] <= stop && stop <= data.size);
         check_value(data.data, kinds[i], words[i], ranges[2 * i], ranges[2 * i + 1]);
     }
+    check_values(in, data, n, path, kinds, words, ranges);
 }

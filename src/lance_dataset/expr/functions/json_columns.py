@@ -16,7 +16,7 @@ from lance_dataset.file.buffers import octets
 from lance_dataset.properties import cached_property
 from lancecodec import jsonb
 
-__all__ = ["LocatedValues", "located", "typed_members"]
+__all__ = ["LocatedValues", "data_of", "described_steps", "located", "typed_members"]
 
 #: Number of an element above that of every element of a document.
 _BEYOND = 1 << 40
@@ -34,12 +34,14 @@ class LocatedValues:
         Kinds of the values, see `lancecodec.jsonb.find`. Null documents have no value.
     integers
         Values of integers; the bits of floats, and arbitrary numbers for other values.
+    ranges
+        Where the bytes of each value start and end in the data of the documents.
     """
 
     documents: pa.Array
     kinds: NDArray[np.uint8]
     integers: NDArray[np.int64]
-    _ranges: NDArray[np.int64]
+    ranges: NDArray[np.int64]
 
     def has_kind(self, *kinds: int) -> NDArray[np.bool_]:
         """Return for each document whether its value is of one of some kinds."""
@@ -60,9 +62,9 @@ class LocatedValues:
         CorruptFileError
             A string is not UTF-8.
         """
-        buffers = [None, pa.py_buffer(self._ranges), _data(self.documents)]
-        parts = pa.LargeBinaryArray.from_buffers(pa.large_binary(), max(len(self._ranges) - 1, 0), buffers)
-        places = np.arange(0, len(self._ranges), 2)
+        buffers = [None, pa.py_buffer(self.ranges), data_of(self.documents)]
+        parts = pa.LargeBinaryArray.from_buffers(pa.large_binary(), max(len(self.ranges) - 1, 0), buffers)
+        places = np.arange(0, len(self.ranges), 2)
         texts = parts.take(pa.array(places, mask=None if chosen.all() else ~chosen))
         try:
             texts = pc.cast(texts, pa.large_string())
@@ -82,6 +84,20 @@ def located(documents: pa.Array, steps: Sequence[tuple[str | None, int | None]])
         Steps from the outside to the inside. Each has the key to use in objects, the place to use in arrays, or both.
     """
     count = len(documents)
+    keys, described = described_steps(steps)
+    kinds, words, ranges = np.empty(count, np.uint8), np.empty(count, np.int64), np.empty(2 * count, np.int64)
+    offsets = documents.buffers()[1]
+    if count and offsets is not None:
+        wide = pa.types.is_large_binary(documents.type)
+        first = octets(offsets)[(8 if wide else 4) * documents.offset :]
+        jsonb.find(octets(data_of(documents)), first, wide, keys, described, kinds, words, ranges)
+    if documents.null_count:
+        kinds[documents.is_null().to_numpy(zero_copy_only=False)] = jsonb.MISSING
+    return LocatedValues(documents, kinds, words, ranges)
+
+
+def described_steps(steps: Sequence[tuple[str | None, int | None]]) -> tuple[bytes, NDArray[np.int64]]:
+    """Return steps as `lancecodec.jsonb` takes them: the keys back to back, and three numbers for each step."""
     names = [b"" if key is None else key.encode() for key, _ in steps]
     ends = np.cumsum([len(name) for name in names], dtype=np.int64)
     described = np.full((len(steps), 3), -1, np.int64)
@@ -90,15 +106,7 @@ def located(documents: pa.Array, steps: Sequence[tuple[str | None, int | None]])
             described[number, :2] = ends[number] - len(names[number]), ends[number]
         if place is not None:
             described[number, 2] = min(max(place, -1), _BEYOND)
-    kinds, words, ranges = np.empty(count, np.uint8), np.empty(count, np.int64), np.empty(2 * count, np.int64)
-    offsets = documents.buffers()[1]
-    if count and offsets is not None:
-        wide = pa.types.is_large_binary(documents.type)
-        first = octets(offsets)[(8 if wide else 4) * documents.offset :]
-        jsonb.find(octets(_data(documents)), first, wide, b"".join(names), described.ravel(), kinds, words, ranges)
-    if documents.null_count:
-        kinds[documents.is_null().to_numpy(zero_copy_only=False)] = jsonb.MISSING
-    return LocatedValues(documents, kinds, words, ranges)
+    return b"".join(names), described.ravel()
 
 
 def typed_members(documents: pa.Array, key: str, place: int | None, kind: pa.DataType) -> tuple[pa.Array, _Rows]:
@@ -147,6 +155,7 @@ _KINDS = {
 }
 
 
-def _data(documents: pa.Array) -> pa.Buffer:
+def data_of(documents: pa.Array) -> pa.Buffer:
+    """Return the bytes of all documents of an array."""
     data = documents.buffers()[2]
     return pa.py_buffer(b"") if data is None else data

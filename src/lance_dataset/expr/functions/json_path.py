@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -28,7 +29,7 @@ from lance_dataset.expr.functions.json_values import (
 )
 from lance_dataset.file.jsonb import encode_document
 
-__all__ = ["find", "parse_path", "plain_steps"]
+__all__ = ["Every", "find", "parse_path", "plain_steps", "walked_steps"]
 
 Step = Callable[[bytes, bytes], Iterator[bytes]]
 Test = Callable[[bytes, bytes], "bool | None"]
@@ -118,6 +119,26 @@ def plain_steps(path: Path) -> tuple[str | int, ...] | None:
         else:
             return None
     return tuple(found)
+
+
+class Every(Enum):
+    """Steps to all values of a container."""
+
+    ELEMENT = "[*]"
+    MEMBER = ".*"
+
+
+def walked_steps(path: Path) -> tuple[str | int | Every, ...] | None:
+    """Return the steps of a path; None if it has steps of other kinds than these, or is a comparison."""
+    found: list[str | int | Every] = []
+    for step in path.steps:
+        if isinstance(step, (_Key, _Element)):
+            found.append(step.name if isinstance(step, _Key) else step.place)
+        elif step is _all_elements or step is _all_members:
+            found.append(Every.ELEMENT if step is _all_elements else Every.MEMBER)
+        else:
+            return None
+    return None if path.test is not None else tuple(found)
 
 
 def _all_members(value: bytes, root: bytes) -> Iterator[bytes]:
