@@ -7,7 +7,7 @@ import decimal
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +257,38 @@ def test_rows_stay_in_the_order_of_the_scan(many_rows: tuple[Any, pa.Table], sql
     batches = dataset.sql(sql).batch_size(1000).build().to_batch_records()
     found = [value for batch in batches for value in batch["n"].to_pylist()]
     assert found == table.filter(pc.field("value") < 500)["n"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT n FROM dataset LIMIT 10", range(10)),
+        ("SELECT n FROM dataset LIMIT 3 OFFSET 25000", range(25_000, 25_003)),
+        ("SELECT n FROM dataset WHERE n >= 99997 LIMIT 10", range(99_997, 100_000)),
+        ("SELECT n FROM dataset WHERE n % 10 = 9 LIMIT 3", (9, 19, 29)),
+        ("SELECT n + 1 AS n FROM dataset LIMIT 2", (1, 2)),
+        ("SELECT n FROM dataset ORDER BY n DESC LIMIT 2", (99_999, 99_998)),
+        ("SELECT n FROM dataset WHERE n >= (SELECT max(n) FROM dataset) LIMIT 2", (99_999,)),
+        ("SELECT n FROM dataset WHERE n IN (SELECT n FROM dataset WHERE n > 99997) LIMIT 5", (99_998, 99_999)),
+        ("SELECT (SELECT max(n) FROM dataset) AS n FROM dataset LIMIT 2", (99_999, 99_999)),
+        ("SELECT n FROM dataset LIMIT 0", ()),
+        ("SELECT count(*) AS n FROM (SELECT n FROM dataset LIMIT 7)", (7,)),
+        ("SELECT count(*) AS n FROM dataset LIMIT 1", (100_000,)),
+    ],
+)
+def test_limits(many_rows: tuple[Any, pa.Table], sql: str, expected: Sequence[int]) -> None:
+    """A limit keeps the first rows, whatever else the query reads."""
+    batches = many_rows[0].sql(sql).build().to_batch_records()
+    assert [value for batch in batches for value in batch["n"].to_pylist()] == list(expected)
+
+
+def test_a_limit_reads_only_its_rows(tmp_path: Path) -> None:
+    table = pa.table({"id": range(100_000), "text": [f"{number:0100}" for number in range(100_000)]})
+    lance_dataset.write_dataset(table, tmp_path / "t.lance", max_rows_per_file=20_000)
+    dataset = lance_dataset.dataset(tmp_path / "t.lance", storage_options={"mmap": "false"})
+    assert answer(dataset, "SELECT id FROM dataset LIMIT 2")[1] == ["{'id': 0}", "{'id': 1}"]
+    dataset.sql("SELECT * FROM dataset LIMIT 10").build().to_batch_records()
+    assert dataset.io_stats_snapshot().read_bytes < 1_000_000
 
 
 def test_blobs_and_json(tmp_path: Path) -> None:

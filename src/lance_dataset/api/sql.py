@@ -197,6 +197,8 @@ class SqlQuery:
             context.register_dataset(self._table_name, source)
             frame = context.sql(self._sql, _only_queries()) if self._read_only else context.sql(self._sql)
             plan = frame.logical_plan()
+            if plan.display().startswith("Limit:"):
+                source.most_rows = _first_rows(frame.optimized_logical_plan())
             if _aggregates_freely(plan):
                 context.sql("SET datafusion.optimizer.enable_round_robin_repartition = true")
                 frame = context.create_dataframe_from_logical_plan(plan)
@@ -233,6 +235,16 @@ def _aggregates_freely(plan: Any) -> bool:
             return all(node.agg_func_name(each) in _ORDER_FREE for each in node.aggregate_exprs())
         plan = inputs[0]
     return False
+
+
+def _first_rows(plan: Any) -> int | None:
+    """Return how many rows of its only scan a query reads; None for all, and if there may be other scans."""
+    inputs = plan.inputs()
+    if type(plan.to_variant()).__name__ != "Limit" or len(inputs) != 1:
+        return None
+    scan = inputs[0].to_variant()
+    found: int | None = scan.fetch() if type(scan).__name__ == "TableScan" else None
+    return found
 
 
 def _only_queries() -> Any:
@@ -297,6 +309,11 @@ class _Source(pads.Dataset):
         Version to query.
     options
         Keywords of the scanner.
+
+    Attributes
+    ----------
+    most_rows
+        Rows of a scan that the query can use; None for all.
     """
 
     def __init__(self, snapshot: Snapshot, options: dict[str, Any]) -> None:
@@ -304,6 +321,7 @@ class _Source(pads.Dataset):
         self._options = options
         self._schema = make_scanner(snapshot, options).projected_schema
         self._failure: LanceError | None = None
+        self.most_rows: int | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -318,6 +336,8 @@ class _Source(pads.Dataset):
     ) -> _Scan:
         """Make the scan for a pushed-down projection and filter."""
         kept = {name: value for name, value in self._options.items() if not name.startswith("with_row_")}
+        if self.most_rows is not None and kept.get("limit") is None:
+            kept["limit"] = self.most_rows
         names = self._schema.names if columns is None else list(columns)
         return _Scan(self, make_scanner(self._snapshot, {**kept, "columns": names, "filter": filter}))
 
