@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -60,7 +61,7 @@ Call = Callable[[ModuleType], object]
 # -- tables ----------------------------------------------------------------------------------------------------------
 
 
-def documents(count: int) -> pa.Table:
+def documents(number_of_rows: int) -> pa.Table:
     """Return a table with a column of JSON documents of some 250 bytes."""
     rng = random.Random(11)
     colors = ["red", "green", "blue", "grün"]
@@ -76,7 +77,7 @@ def documents(count: int) -> pa.Table:
                 "inner": {"items": [{"n": k, "v": rng.random()} for k in range(3)], "note": None, "quote": 'a "b"\n'},
             }
         )
-        for number in range(count)
+        for number in range(number_of_rows)
     ]
     return pa.table({"j": pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(texts))})
 
@@ -118,12 +119,16 @@ def short_calls(scratch: Path) -> dict[str, Call]:
     lance.write_dataset(table, str(scratch / "plain"), max_rows_per_file=ROWS // 4)
     opened = {module: module.dataset(str(scratch / "plain")) for module in LIBRARIES.values()}
     ids = np.random.default_rng(3).integers(0, ROWS // 4, 1000).tolist()
+    keys = count(1000)
     wanted = f"_rowid IN ({','.join(map(str, ids))})"
 
     return {
         "make a scanner": lambda module: opened[module].scanner(),
         "make a scanner, columns": lambda module: opened[module].scanner(columns=["id", "text"]),
         "make a scanner, filter": lambda module: opened[module].scanner(columns=["id"], filter="key < 100 AND id > 5"),
+        "make a scanner, other filters": lambda module: opened[module].scanner(
+            columns=["id"], filter=f"key < {next(keys)} AND id > 5"
+        ),
         "SQL, LIMIT 10": lambda module: sql(opened[module], "SELECT * FROM dataset LIMIT 10"),
         "SQL, condition": lambda module: sql(opened[module], "SELECT id FROM dataset WHERE key < 10"),
         "SQL, count": lambda module: sql(opened[module], "SELECT count(*) FROM dataset"),
@@ -158,11 +163,11 @@ def shuffled(items: Mapping[str, Any]) -> list[tuple[str, Any]]:
 def repeated(call: Callable[[], object], clock: Callable[[], float]) -> float:
     """Return the seconds of a call, as the mean of as many as fit into a short time."""
     gc.collect()
-    begin, count = clock(), 0
-    while count == 0 or clock() - begin < ENOUGH:
+    begin, calls = clock(), 0
+    while calls == 0 or clock() - begin < ENOUGH:
         call()
-        count += 1
-    return (clock() - begin) / count
+        calls += 1
+    return (clock() - begin) / calls
 
 
 def call_times(calls: Mapping[str, Call], rounds: int, clock: Callable[[], float]) -> Times:

@@ -98,3 +98,14 @@ def test_errors_name_the_text_and_the_place() -> None:
         compile_filter("a = 99999999999999999999", _SCHEMA)
     with pytest.raises(FilterError, match=r"position 4"):
         compile_filter("a = > 3", _SCHEMA)
+
+
+def test_the_same_text_is_compiled_once_for_a_schema() -> None:
+    """Filters with functions are compiled each time, as their values may change; so are those of other schemas."""
+    first = compile_filter("a = 5 AND s IN ('x', 'y')", _SCHEMA)
+    assert compile_filter("a = 5 AND s IN ('x', 'y')", _SCHEMA) is first
+    assert compile_filter("a = 6 AND s IN ('x', 'y')", _SCHEMA) is not first
+    other = pa.schema([("a", pa.string()), ("s", pa.string())])
+    assert compile_filter("a = '5'", other).mask(pa.record_batch([["5"], ["x"]], schema=other)).to_pylist() == [True]
+    for text in ("random() < a", "t < now()", "lower(s) = 'x'"):
+        assert compile_filter(text, _SCHEMA) is not compile_filter(text, _SCHEMA)

@@ -17,7 +17,7 @@ from lance_dataset.expr.evaluate import Evaluator, compile_tree
 from lance_dataset.expr.functions.list_layout import repeated
 from lance_dataset.expr.lexer import tokenize
 from lance_dataset.expr.parse import parse
-from lance_dataset.expr.shapes import FilterShape, KnownShapes, shape_of
+from lance_dataset.expr.shapes import BySchema, FilterShape, Shape, shape_of
 from lance_dataset.expr.tree import Cast, Column, Constant, Expression, walk
 from lance_dataset.expr.type_rules import is_text
 from lance_dataset.types.geoarrow import GEOMETRY
@@ -135,8 +135,15 @@ def compile_filter(
         return Filter(run_expression(filter, columns), str(filter), arrow, paths, None)
     if not isinstance(filter, str):
         raise TypeError(f"A filter is a string or a pyarrow expression, not {type(filter).__name__}")
-    tree, field_paths = _shaped_tree(filter, schema, tables)
-    return Filter(compile_tree(tree), filter, tree.type, field_paths, tree)
+    known = _FILTERS.of_schema(schema) if not tables else {}
+    found = known.get(filter)
+    if found is not None:
+        return found
+    tree, field_paths, has_shape = _shaped_tree(filter, schema, tables)
+    made = Filter(compile_tree(tree), filter, tree.type, field_paths, tree)
+    if has_shape:  # and so no functions, whose values may change
+        known[filter] = made
+    return made
 
 
 def compile_expression(text: str, schema: pa.Schema) -> BoundExpression:
@@ -191,15 +198,18 @@ def finished(expression: BoundExpression) -> BoundExpression:
 
 def _shaped_tree(
     text: str, schema: pa.Schema, tables: Collection[str]
-) -> tuple[Expression, tuple[tuple[str, ...], ...]]:
-    """Bind a filter, and find the columns it reads. Filters that differ only in their constants are bound once."""
+) -> tuple[Expression, tuple[tuple[str, ...], ...], bool]:
+    """Bind a filter, find the columns it reads, and say whether it has a shape.
+
+    Filters that differ only in their constants have one shape, and are bound once.
+    """
     tokens = tokenize(text)
     shape = shape_of(tokens)
     known = _SHAPES.of_schema(schema) if not tables else {}
     alike = known.get(shape)
     tree = None if alike is None else alike.bound(tokens)
     if alike is not None and tree is not None:
-        return tree, alike.field_paths
+        return tree, alike.field_paths, True
     try:
         parsed = parse(text, tokens)
         tree = bind(parsed, schema, text, tables=tables)
@@ -210,12 +220,14 @@ def _shaped_tree(
     made = FilterShape.of(parsed, tree, paths, tokens) if len(tokens) <= _MOST_TOKENS else None
     if made is not None:
         known[shape] = made
-    return tree, paths
+    return tree, paths, made is not None
 
 
 #: Shapes of filters with more tokens, such as long lists, are not kept.
 _MOST_TOKENS = 256
-_SHAPES = KnownShapes()
+_SHAPES: BySchema[Shape, FilterShape] = BySchema()
+#: Filters that were compiled before, by their text: programs make scanners with the same filter again and again.
+_FILTERS: BySchema[str, Filter] = BySchema()
 
 
 def _bound_tree(text: str, schema: pa.Schema, *, projection: bool, tables: Collection[str] = ()) -> Expression:

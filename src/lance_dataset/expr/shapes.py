@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -16,8 +16,10 @@ from lance_dataset.expr.lexer import Token, TokenKind
 from lance_dataset.expr.literals import LiteralMismatch, convert_literal
 from lance_dataset.expr.tree import And, Column, Comparison, Constant, Expression, InList, Literal, Name, Not, Or
 
-__all__ = ["FilterShape", "KnownShapes", "shape_of"]
+__all__ = ["BySchema", "FilterShape", "shape_of"]
 
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 Shape: TypeAlias = "tuple[str | TokenKind, ...]"
 
 #: Tokens that filters of one shape may differ in.
@@ -137,14 +139,14 @@ def _with_constants(node: Expression, made: dict[int, Constant]) -> Expression:
     return node
 
 
-class KnownShapes:
-    """Shapes of the filters of some schemas."""
+class BySchema(Generic[_Key, _Value]):
+    """What is known of the filters of some schemas, such as their shapes."""
 
     def __init__(self) -> None:
-        self._by_schema: dict[int, tuple[pa.Schema, dict[Shape, FilterShape]]] = {}
+        self._by_schema: dict[int, tuple[pa.Schema, dict[_Key, _Value]]] = {}
 
-    def of_schema(self, schema: pa.Schema) -> dict[Shape, FilterShape]:
-        """Return the shapes of the filters of a schema object."""
+    def of_schema(self, schema: pa.Schema) -> dict[_Key, _Value]:
+        """Return what is known of the filters of a schema object, as a dictionary to add to."""
         known = self._by_schema.get(id(schema))
         if known is None or known[0] is not schema:
             if len(self._by_schema) >= _MOST_SCHEMAS:
