@@ -31,6 +31,7 @@ __all__ = [
     "FileMetadata",
     "PageMetadata",
     "pack_any",
+    "page_description",
     "stored_encoding",
 ]
 
@@ -235,6 +236,11 @@ class FileMetadata:
         stored = self._descriptor.schema
         return Schema.from_proto(stored.fields, stored.metadata, where=self.source.path)
 
+    @property
+    def column_table(self) -> pa.Buffer:
+        """Position and size in bytes of the metadata of each column, 8 bytes each."""
+        return self._column_table
+
     def read_global_buffer(self, index: int) -> bytes:
         """Return the content of a global buffer; 0 is the file descriptor."""
         return self._read(*_TABLE_ENTRY.unpack_from(self._global_table, index * _TABLE_ENTRY.size)).to_pybytes()
@@ -342,6 +348,22 @@ def _known_any(wrapped: bytes) -> tuple[str, bytes] | None:
         return None
     _, slash, type_name = message.type_url.rpartition("/")
     return (type_name, message.value) if slash else None
+
+
+def page_description(column: bytes, page: bytes) -> tuple[str, bytes] | None:
+    """Return the type name and value of the `Any` of a page's encoding.
+
+    Parameters
+    ----------
+    column, page
+        Serialized `Any` messages: the encodings of a column and of one of its pages.
+
+    Returns
+    -------
+    tuple or None
+        None if the column has anything but plain pages of values, or a message is broken.
+    """
+    return _known_any(page) if _known_kind(column) == "values" else None
 
 
 @_remembered

@@ -10,12 +10,13 @@ from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.blob_fields import with_descriptors
 from lance_dataset.file.column import ColumnReader, NullColumn
 from lance_dataset.file.container import MAGIC, FileMetadata
-from lance_dataset.file.families import family_of, stored_indices
+from lance_dataset.file.families import family_of, paged_family_of, stored_indices
+from lance_dataset.file.plain_columns import PlainColumns
 from lance_dataset.file.v0_1.container import LEGACY_PAIRS, LegacyFile
 from lance_dataset.io.base import InputFile
 from lance_dataset.types.schema import Field, Schema
 
-__all__ = ["DataFile", "DataFileReader", "open_fragment_column", "open_metadata"]
+__all__ = ["DataFile", "DataFileReader", "open_fragment_column", "open_metadata", "open_plain_columns"]
 
 
 #: An open data file of any version.
@@ -80,6 +81,30 @@ def open_fragment_column(field: Field, stored: Mapping[int, tuple[DataFile, int]
             f"{', '.join(file.source.path for file in files.values())}"
         )
     return family_of(version).open_column(field, lambda node: stored.get(node.id), num_rows)
+
+
+def open_plain_columns(
+    file: DataFile, fields: Sequence[Field], indices: Sequence[int], num_rows: int
+) -> PlainColumns | None:
+    """Find the columns of fields without children that can be read together.
+
+    Parameters
+    ----------
+    file
+        The file that holds all of the fields.
+    fields, indices
+        The fields, and the column of each.
+    num_rows
+        Physical rows of the fragment.
+
+    Returns
+    -------
+    PlainColumns or None
+        None if there are no such columns.
+    """
+    if not isinstance(file, FileMetadata):
+        return None
+    return paged_family_of(file.version).open_plain_columns(file, fields, indices, num_rows)
 
 
 class DataFileReader:

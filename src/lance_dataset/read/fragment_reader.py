@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -15,8 +15,9 @@ from lance_dataset.file.blob_fields import as_pairs, described, is_resolved
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.container import MAX_ROWS
 from lance_dataset.file.options import is_blob_v2
+from lance_dataset.file.plain_columns import PlainColumns
 from lance_dataset.file.reader import DataFile as OpenFile
-from lance_dataset.file.reader import open_fragment_column, open_metadata
+from lance_dataset.file.reader import open_fragment_column, open_metadata, open_plain_columns
 from lance_dataset.file.versions import READABLE_VERSIONS
 from lance_dataset.io.base import InputFile
 from lance_dataset.limits import UNLIMITED, ResultLimit, check_memory
@@ -36,6 +37,8 @@ __all__ = ["SYSTEM_COLUMNS", "FragmentReader"]
 
 _REMEMBERED = 1 << 14
 _ID_BYTES = 8
+#: Sets of columns that are kept to be read together.
+_PLAIN_SETS = 4
 
 #: Columns that every dataset has in addition to its schema.
 SYSTEM_COLUMNS = {
@@ -125,6 +128,7 @@ class FragmentReader:
         self._files: dict[tuple[int | None, str], OpenFile] = {}
         self._owners: Mapping[int, tuple[int, int]] | None = None
         self._columns: dict[tuple[int, ...], ColumnReader] = {}
+        self._plain: dict[tuple[int, ...], PlainColumns | None] = {}
         self._places: dict[int, BlobPlaces] = {}
         #: Takers of projections, used by `lance_dataset.read.row_taker`.
         self.takers: dict[tuple[int, ...], Any] = {}
@@ -278,6 +282,31 @@ class FragmentReader:
             return form(places, self.limit)(array, node, wanted)
 
         return ConvertedColumn(self.column(have), have, field, convert)
+
+    def plain_columns(self, fields: Sequence[Field]) -> PlainColumns | None:
+        """Return top-level fields of one file as columns that are read together. The last ones are cached.
+
+        Returns
+        -------
+        PlainColumns or None
+            None if a field has children or another form than it has in the file, or if they are in several files.
+        """
+        key = tuple([field.id for field in fields])
+        if key not in self._plain:
+            if len(self._plain) >= _PLAIN_SETS:
+                self._plain.clear()
+            self._plain[key] = self._open_plain(fields)
+        return self._plain[key]
+
+    def _open_plain(self, fields: Sequence[Field]) -> PlainColumns | None:
+        if self.fragment.overlays or any(field.children or field.metadata or field.blob for field in fields):
+            return None
+        owners = [self._owner(field.id) for field in fields]
+        file = owners[0][0] if owners and owners[0] is not None else None
+        indices = [owner[1] for owner in owners if owner is not None and owner[0] is file]
+        if file is None or len(indices) < len(fields) or file.storage_version == LEGACY_VERSION:
+            return None
+        return open_plain_columns(self._open_checked(file), fields, indices, self.physical_rows)
 
     def _is_before_blobs(self, field: Field) -> bool:
         """Return True if a file from before blobs of version 2 holds a field."""

@@ -18,6 +18,7 @@ from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.checking import check_selection, is_checking
 from lance_dataset.scan.filtering import select
 from lance_dataset.scan.page_release import Release
+from lance_dataset.scan.plain_values import plain_rows
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.selected_values import output_chunks, taken_together
 from lance_dataset.scan.selection import Selection
@@ -295,13 +296,21 @@ class Scan:
     def read(self, selection: Selection) -> Rows:
         """Read the output columns of selected rows."""
         outputs, unlimited = self._request.projection.columns, self._limit.max_bytes is None
+        plain: dict[int, pa.Array] = {}
         if unlimited and self._request.metrics is None:
-            selection = taken_together(outputs, selection, self._request, self._plan)
-        columns = [partial(self._column, number, selection) for number in range(len(outputs))]
+            if not self._plan.waits and self._request.late is None:
+                plain = plain_rows(outputs, selection)
+            rest = outputs if not plain else [output for at, output in enumerate(outputs) if at not in plain]
+            selection = taken_together(rest, selection, self._request, self._plan)
+        columns = [partial(self._column, number, selection) for number in range(len(outputs)) if number not in plain]
         if not unlimited:
             meter = self._limit.meter(f"the result of {selection.num_rows:,} rows")
             columns = [partial(_metered, column, meter) for column in columns]
-        return Rows(selection.num_rows, together(columns, waiting=self._plan.waits))
+        found = together(columns, waiting=self._plan.waits)
+        if plain:
+            others = iter(found)
+            found = [[plain[number]] if number in plain else next(others) for number in range(len(outputs))]
+        return Rows(selection.num_rows, found)
 
     def columns(self, number: int, selections: Sequence[Selection]) -> Iterator[list[pa.Array]]:
         """Yield the chunks of one output column for each selection."""

@@ -18,6 +18,7 @@ from lance_dataset.read.kept_values import kept_values
 from lance_dataset.read.projection import OutputColumn
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.costs import ColumnCosts
+from lance_dataset.scan.plain_values import plain_range
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.selected_values import descend, output_chunks
 from lance_dataset.scan.selection import live_rows
@@ -64,7 +65,15 @@ def _decode(
 ) -> list[list[pa.Array]]:
     """Decode the live rows of some ranges of fragments; return non-empty chunks of every output column."""
     outputs = request.projection.columns
-    places = [(fragment, number, start, stop) for fragment, start, stop in ranges for number in range(len(outputs))]
+    apart = waits or limit.max_bytes is not None
+    plain = [{} if apart else plain_range(fragment, outputs, start, stop) for fragment, start, stop in ranges]
+    places = [
+        (fragment, number, start, stop)
+        for (fragment, start, stop), known in zip(ranges, plain, strict=True)
+        for number in range(len(outputs))
+        if number not in known
+    ]
+    homes = [(at, number) for at, known in enumerate(plain) for number in range(len(outputs)) if number not in known]
     unmapped = [fragment for fragment, start, stop in ranges if _is_read(fragment, request, stop - start)]
 
     def parts(place: tuple[FragmentReader, int, int, int]) -> list[Part]:
@@ -88,10 +97,13 @@ def _decode(
         decoded = together([partial(decode, task) for task in tasks], waiting=True)
     else:
         decoded = map_parallel(decode, tasks, parallel=heavy or bool(unmapped), costs=costs)
-    pieces: list[list[pa.Array]] = [[] for _ in outputs]
-    for (_, number, _), read in zip(tasks, decoded, strict=True):
-        pieces[number].extend(piece for piece in read if len(piece))
-    return pieces
+    read = {(at, number): [array] for at, known in enumerate(plain) for number, array in known.items()}
+    for home, done in zip((home for home, found in zip(homes, cut, strict=True) for _ in found), decoded, strict=True):
+        read.setdefault(home, []).extend(done)
+    return [
+        [piece for at in range(len(ranges)) for piece in read.get((at, number), ()) if len(piece)]
+        for number in range(len(outputs))
+    ]
 
 
 def _limited(decode: Callable[[_Task], list[pa.Array]], limit: ResultLimit) -> Callable[[_Task], list[pa.Array]]:

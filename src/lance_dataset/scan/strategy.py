@@ -51,6 +51,8 @@ _CONDITION_COST = 2.0
 _SEARCH_COST = 0.5
 #: Share of the rows that a filter is expected to keep.
 _KEPT_SHARE = 0.1
+#: Columns from which on they are not opened to find out what reading them costs.
+_MANY_COLUMNS = 64
 
 
 @dataclass(frozen=True)
@@ -311,8 +313,10 @@ def _num_fragments(reader: TableReader | FragmentReader, request: ScanRequest) -
 
 
 def _read_cost(request: ScanRequest, costs: ColumnCosts) -> float:
-    stored = (output.field for output in request.projection.columns)
-    return reduce(lambda total, field: total + (0.0 if field is None else costs.cost(field).read), stored, 0.0)
+    stored = [output.field for output in request.projection.columns if output.field is not None]
+    if len(stored) > _MANY_COLUMNS:  # opening them all would take longer than to read them
+        return sum(map(costs.late_read, stored))
+    return reduce(lambda total, field: total + costs.cost(field).read, stored, 0.0)
 
 
 def _threads(

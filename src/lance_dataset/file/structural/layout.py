@@ -75,6 +75,15 @@ class FullZipLayout:
     bits: int | None = None
     length_bits: int | None = None
 
+    def is_side_by_side(self, bits: int, rows: int) -> bool:
+        """Return True if a page is nothing but one value of so many bits per row, without levels."""
+        return (
+            self.layers == (Layer.ALL_VALID_ITEM,)
+            and not self.rep_bits + self.def_bits
+            and self.bits == self.values.flat_bits == bits
+            and self.num_items == self.num_visible_items == rows
+        )
+
 
 @dataclass(frozen=True)
 class ConstantLayout:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lance_dataset.file.column import ColumnEncoder, WriteBuffer
+from lance_dataset.file.container import FileMetadata
+from lance_dataset.file.plain_columns import PlainColumns
 from lance_dataset.file.v2_0 import check
 from lance_dataset.file.v2_0.columns import column_indices, stored_indices
 from lance_dataset.file.v2_0.decode import open_column
 from lance_dataset.types.schema import Field, Schema
 
-__all__ = ["check_schema", "column_indices", "open_column", "open_encoder", "stored_indices"]
+__all__ = ["check_schema", "column_indices", "open_column", "open_encoder", "open_plain_columns", "stored_indices"]
 
 
 def check_schema(schema: Schema, version: str) -> None:
     """Raise unless 2.0 can hold the schema; see `EncodingFamily`."""
     check.check_schema(schema)
+
+
+def open_plain_columns(
+    metadata: FileMetadata, fields: Sequence[Field], indices: Sequence[int], num_rows: int
+) -> PlainColumns | None:
+    """Return None: columns are read one by one."""
+    return None
 
 
 def open_encoder(field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> ColumnEncoder:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from lance_dataset.file.column import ColumnEncoder, ColumnReader, WriteBuffer
 from lance_dataset.file.container import FileMetadata
+from lance_dataset.file.plain_columns import PlainColumns
 from lance_dataset.file.structural.nesting import column_indices
 from lance_dataset.file.structural.read.columns import Locate
 from lance_dataset.file.structural.read.columns import open_column as open_leaves
@@ -15,7 +16,7 @@ from lance_dataset.file.v2_3.pages import PLANAR_PAGES
 from lance_dataset.file.v2_3.pre import PRE_PAGES
 from lance_dataset.types.schema import Field, Schema
 
-__all__ = ["check_schema", "column_indices", "open_column", "open_encoder", "stored_indices"]
+__all__ = ["check_schema", "column_indices", "open_column", "open_encoder", "open_plain_columns", "stored_indices"]
 
 _PAGES = with_older_pages(PLANAR_PAGES, PRE_PAGES)
 
@@ -28,6 +29,13 @@ def stored_indices(schema: Schema, metadata: FileMetadata) -> Sequence[tuple[int
 def open_column(field: Field, locate: Locate, num_rows: int) -> ColumnReader:
     """Open the columns of a field and of everything below it; see `structural.read.columns.open_column`."""
     return open_leaves(field, locate, num_rows, _PAGES)
+
+
+def open_plain_columns(
+    metadata: FileMetadata, fields: Sequence[Field], indices: Sequence[int], num_rows: int
+) -> PlainColumns | None:
+    """Return None: columns are read one by one."""
+    return None
 
 
 def open_encoder(field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> ColumnEncoder:

@@ -44,7 +44,6 @@ _SMALL_BYTES = 1 << 20
 #: Larger dictionaries, in bytes, are worth keeping in decoded form.
 _SMALL_DICTIONARY = 16 << 10
 _MEMORY_PAGE = 4096
-_NEVER_NULL = (Layer.ALL_VALID_ITEM,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,11 +152,8 @@ def _in_place(page: Page, layout: FullZipLayout, branch: Branch) -> pa.Array | N
         not bits
         or branch.above
         or rows > _SMALL_ROWS
-        or layout.layers != _NEVER_NULL
-        or layout.rep_bits + layout.def_bits
-        or layout.values.flat_bits != bits
         or value_bits(kind) != bits
-        or not layout.num_items == layout.num_visible_items == rows
+        or not layout.is_side_by_side(bits, rows)
         or len(page.buffers) != 1
         or page.size_of(0) * 8 != rows * bits
         or not page.is_mapped

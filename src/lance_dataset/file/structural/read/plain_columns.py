@@ -1,0 +1,188 @@
+"""Columns of a file that are one small plain page each, read together.
+
+A table of thousands of columns has thousands of such pages. One compiled pass finds them, and another one decodes them.
+Columns of any other form, and damaged ones, are left to their own readers, which report what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.buffers import allocate
+from lance_dataset.file.container import FileMetadata, page_description
+from lance_dataset.file.structural.arrays import value_bits
+from lance_dataset.file.structural.layout import FullZipLayout, Layer, MiniBlockLayout
+from lance_dataset.file.structural.read.page import PageGrammar
+from lance_dataset.threads.streams import map_parallel
+from lance_dataset.types.schema import Field
+from lancecodec import CodecError, plain_columns
+
+__all__ = ["PlainPages", "open_plain_columns"]
+
+#: Codec, bytes of a value, value buffers of a chunk, whether chunk words have 32 bits, and minimum bits of a value.
+_Plan: TypeAlias = "tuple[int, int, int, bool, float]"
+
+_NEVER_NULL = (Layer.ALL_VALID_ITEM,)
+#: Bytes of the values that share a buffer: a column that is kept alone keeps no more than this.
+_SHARED_BYTES = 1 << 20
+#: Bytes from which on values are decoded by several threads.
+_PARALLEL_BYTES = 16 << 20
+_MOST_WIDTH = 64
+
+
+def open_plain_columns(
+    metadata: FileMetadata, fields: Sequence[Field], indices: Sequence[int], num_rows: int, grammar: PageGrammar
+) -> PlainPages | None:
+    """Find the plain columns of some fields without children.
+
+    Parameters
+    ----------
+    metadata
+        The file.
+    fields, indices
+        The fields, and the columns of the file that hold them.
+    num_rows
+        Number of rows that the columns must have.
+    grammar
+        Descriptions of the pages of the file version.
+
+    Returns
+    -------
+    PlainPages or None
+        None if the file is not mapped, or has too many rows for columns to be small.
+    """
+    mapped = metadata.source.mapped
+    if mapped is None or not grammar.is_plain or not 0 < num_rows <= plain_columns.MOST_ROWS:
+        return None
+    kinds: list[Hashable] = [field.logical_type for field in fields]
+    types = dict(zip(kinds, (field.storage_type for field in fields), strict=True))
+
+    def plan_of(kind: Hashable, column: bytes, page: bytes) -> _Plan | None:
+        return _plan(types[kind], column, page, num_rows, grammar)
+
+    found = plain_columns.PlainColumns(mapped, metadata.column_table, list(indices), kinds, num_rows, plan_of)
+    return PlainPages(metadata, mapped, found, [types[kind] for kind in kinds])
+
+
+class PlainPages:
+    """Plain columns of a file.
+
+    Parameters
+    ----------
+    metadata, mapped
+        The file and its bytes.
+    columns
+        The places of the values.
+    types
+        Arrow type of each column.
+    """
+
+    def __init__(
+        self, metadata: FileMetadata, mapped: pa.Buffer, columns: plain_columns.PlainColumns, types: list[pa.DataType]
+    ) -> None:
+        self._source = metadata.source
+        self._mapped = mapped
+        self._columns = columns
+        self._types = types
+        self._in_place = columns.in_place()
+
+    def read(self, start: int, stop: int) -> list[pa.Array | None]:
+        """Return the rows ``[start, stop)`` of each column, None for those that are not plain.
+
+        Values of whole bytes side by side are used in place.
+        """
+        count = stop - start
+        decode = partial(self._columns.read, start=start, stop=stop)
+        arrays = self._decoded(count, decode, taken=False)
+        for number, (position, kind) in enumerate(zip(self._in_place, self._types, strict=True)):
+            if position is not None and position >= 0:
+                width = value_bits(kind) // 8
+                values = self._mapped.slice(position + start * width, count * width)
+                arrays[number] = pa.Array.from_buffers(kind, count, [None, values], 0)
+        return arrays
+
+    def take(self, rows: NDArray[np.int64]) -> list[pa.Array | None]:
+        """Return the values of each column at ascending rows, None for columns that are not plain."""
+        return self._decoded(len(rows), partial(self._columns.take, rows=rows), taken=True)
+
+    def _decoded(self, count: int, decode: Callable[..., list[int]], *, taken: bool) -> list[pa.Array | None]:
+        """Return the columns that `decode` writes to an output, None for others."""
+        self._announce()
+        places = self._columns.places(count, taken)
+        outputs: list[tuple[int, int, pa.Buffer]] = [
+            (first, last, allocate(places[last] - places[first])) for first, last in _shared(places)
+        ]
+        work = [partial(decode, first, last, out=out) for first, last, out in outputs]
+        damaged = map_parallel(lambda call: call(), work, parallel=places[-1] > _PARALLEL_BYTES)
+        bad = {number for numbers in damaged for number in numbers}
+        arrays: list[pa.Array | None] = [None] * len(self._types)
+        build = pa.Array.from_buffers
+        for first, last, out in outputs:
+            base = places[first]
+            for number in range(first, last):
+                place, end = places[number], places[number + 1]
+                if place < end and number not in bad:
+                    arrays[number] = build(self._types[number], count, [None, out.slice(place - base, end - place)], 0)
+        return arrays
+
+    def _announce(self) -> None:
+        """Have the pages loaded together, unless much lies between them."""
+        low, high, size = self._columns.extent()
+        if high - low <= 2 * size:
+            self._source.read_ranges([(low, high - low)])
+
+
+def _shared(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield ranges of columns whose values share a buffer."""
+    first = 0
+    for number in range(1, len(places)):
+        if places[number] - places[first] >= _SHARED_BYTES or number == len(places) - 1:
+            yield first, number
+            first = number
+
+
+# -- descriptions --------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def _plan(kind: pa.DataType, column: bytes, page: bytes, rows: int, grammar: PageGrammar) -> _Plan | None:
+    """Return the plan of a page of a description, None if it is not plain or broken."""
+    described, bits = page_description(column, page), value_bits(kind)
+    if described is None or bits == 0 or bits % 8 or bits > 8 * _MOST_WIDTH:
+        return None
+    type_name, encoding = described
+    if grammar.of(type_name) is not grammar:
+        return None
+    try:
+        return _plan_of_layout(grammar.parse(encoding), bits, rows)
+    except (CodecError, CorruptFileError, UnsupportedError):
+        return None
+
+
+def _plan_of_layout(layout: Any, bits: int, rows: int) -> _Plan | None:
+    if isinstance(layout, FullZipLayout):
+        return (plain_columns.IN_PLACE, bits // 8, 1, False, 0.0) if layout.is_side_by_side(bits, rows) else None
+    if not isinstance(layout, MiniBlockLayout):
+        return None
+    encoding = layout.values
+    if (
+        layout.layers != _NEVER_NULL
+        or layout.rep is not None
+        or layout.definition is not None
+        or layout.dictionary is not None
+        or layout.indexed
+        or layout.num_items != rows
+        or encoding.is_text
+        or encoding.inner is not encoding
+        or layout.num_buffers != encoding.num_buffers
+    ):
+        return None
+    codec, width = encoding.chunk_codec("")
+    return (codec, bits // 8, layout.num_buffers, layout.large, sum(encoding.least_bits)) if width == bits else None
