@@ -23,7 +23,7 @@ from data import DATASETS, Dataset
 from operations import batches_and_touch
 from touch import touch
 
-__all__ = ["peak_memory", "reset_peak"]
+__all__ = ["AnonymousPeak", "peak_memory", "reset_peak"]
 
 ACTIVITIES = {
     "write": "write a stream",
@@ -55,7 +55,7 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-class _AnonymousPeak(threading.Thread):
+class AnonymousPeak(threading.Thread):
     """Samples anonymous resident memory until stopped."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ def main(name: str, dataset_name: str, rows: str, activity: str, path: str) -> N
     next(iter(dataset.batches(min(dataset.batch_rows, int(rows)))))  # the generator's own memory must not count
     reset_peak()
     base = peak_memory()
-    sampler = _AnonymousPeak() if _STATUS.exists() else None
+    sampler = AnonymousPeak() if _STATUS.exists() else None
     if sampler is not None:
         sampler.start()
     result = _perform(activity, contender, dataset, int(rows), Path(path))
