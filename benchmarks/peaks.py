@@ -2,8 +2,9 @@
 
     python benchmarks/peaks.py [--rows 2000000] [--rounds 3] [--only 'merge*' scan] [--limit BYTES]
 
-``peak`` is the resident memory above that after the same with a thousand rows, with pages of mapped files; ``anonymous`` is without them
-(sampled, Linux only). With ``--limit``, this package runs with ``LANCE_MEMORY_LIMIT``. Medians over the rounds.
+``peak`` is the resident memory above that after the same with a thousand rows, with pages of mapped files;
+``anonymous`` is without them (sampled, Linux only). With ``--limit``, this package runs with ``LANCE_MEMORY_LIMIT``.
+Medians over the rounds.
 """
 
 from __future__ import annotations

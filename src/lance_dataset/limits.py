@@ -111,9 +111,18 @@ class ResultLimit:
     ----------
     max_bytes
         Most bytes of a result; None for no limit.
+    name
+        Option that set the limit.
     """
 
     max_bytes: int | None = None
+    name: str = "max_result_bytes"
+
+    def within(self, memory: int | None) -> ResultLimit:
+        """Return this limit, or that of memory if it is lower."""
+        if memory is None or (self.max_bytes is not None and self.max_bytes <= memory):
+            return self
+        return ResultLimit(memory, "memory_limit")
 
     def check(self, nbytes: float, subject: str) -> None:
         """Raise `MemoryLimitError` if a result is larger than the limit.
@@ -127,7 +136,7 @@ class ResultLimit:
         """
         if self.max_bytes is not None and nbytes > self.max_bytes:
             raise MemoryLimitError(
-                f"{subject} needs {int(nbytes):,} bytes, more than max_result_bytes={self.max_bytes:,}; "
+                f"{subject} needs {int(nbytes):,} bytes, more than {self.name}={self.max_bytes:,}; "
                 "select fewer rows or columns, or read in batches"
             )
 

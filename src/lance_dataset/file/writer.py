@@ -19,6 +19,7 @@ from lance_dataset.file.v0_1.write.shared import LegacyWrite
 from lance_dataset.file.v0_1.write.writer import LegacyFileWriter
 from lance_dataset.file.versions import manifest_pair, resolve_version
 from lance_dataset.io.base import OutputFile
+from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.types.schema import Field, Schema
 from lancecodec import metadata
 
@@ -287,9 +288,11 @@ def _page_target(data_cache_bytes: int | None, max_page_bytes: int | None, colum
     for name, value in (("data_cache_bytes", data_cache_bytes), ("max_page_bytes", max_page_bytes)):
         if value is not None and value <= 0:
             raise InvalidInputError(f"{name} must be positive, not {value}")
-    per_column = (data_cache_bytes or _TOTAL_CACHE_BYTES) // max(columns, 1)
+    total = share_of_memory(_TOTAL_CACHE_BYTES, MemoryUse.PAGES)
+    usual = max(min(_PAGE_BYTES, total // 4), _MIN_PAGE_BYTES)  # every thread encodes a page, and tries some encodings
+    per_column = (data_cache_bytes or total) // max(columns, 1)
     target = max(per_column, 1 if data_cache_bytes else _MIN_PAGE_BYTES)
-    return min(target, max_page_bytes or _MAX_PAGE_BYTES, _PAGE_BYTES if data_cache_bytes is None else target)
+    return min(target, max_page_bytes or _MAX_PAGE_BYTES, usual if data_cache_bytes is None else target)
 
 
 def _cut(array: pa.Array, target: int, most: int) -> list[tuple[pa.Array, int]]:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.base import InputFile
 from lance_dataset.locks import SharedLock
+from lance_dataset.memory import MemoryUse, share_of_memory
 from lancecodec import blocks
 from lancecodec.blocks import FileBlocks
 
@@ -64,7 +65,7 @@ class KnownBlocks:
 @lru_cache(maxsize=1)
 def _apply_limit() -> int:
     """Set the limit of memory, and return it."""
-    text = os.environ.get(_VARIABLE) or str(_DEFAULT_LIMIT)
+    text = os.environ.get(_VARIABLE) or str(share_of_memory(_DEFAULT_LIMIT, MemoryUse.CACHE))
     if not text.isascii() or not text.isdigit():
         raise InvalidInputError(f"{_VARIABLE} must be a number of bytes, not {text!r}")
     limit = int(text)

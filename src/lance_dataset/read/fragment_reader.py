@@ -21,6 +21,7 @@ from lance_dataset.file.reader import open_fragment_column, open_metadata, open_
 from lance_dataset.file.versions import READABLE_VERSIONS
 from lance_dataset.io.base import InputFile
 from lance_dataset.limits import UNLIMITED, ResultLimit, check_memory
+from lance_dataset.memory import memory_limit
 from lance_dataset.properties import cached_property
 from lance_dataset.read.blob_columns import ConvertedColumn, blob_values, descriptors_of_pairs, stored_blobs
 from lance_dataset.read.blob_places import BlobPlaces
@@ -121,7 +122,7 @@ class FragmentReader:
                 f"the manifest claims {fragment.physical_rows} rows for fragment {fragment.id}, which has no data file"
             )
         self.fragment = fragment
-        self.limit = limit
+        self._limit = limit
         self._before = before
         self._locator = locator
         self._elsewhere = elsewhere
@@ -132,6 +133,11 @@ class FragmentReader:
         self._places: dict[int, BlobPlaces] = {}
         #: Takers of projections, used by `lance_dataset.read.row_taker`.
         self.takers: dict[tuple[int, ...], Any] = {}
+
+    @property
+    def limit(self) -> ResultLimit:
+        """Limit of the memory of a result that is made now."""
+        return self._limit.within(memory_limit())
 
     # -- files ---------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from typing import Final
 from lance_dataset.io.local import LocalStore
 from lance_dataset.io.resolve import check_options
 from lance_dataset.io.uris import has_scheme
+from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.session import Session, SessionContent
 
 __all__ = ["forget_recent_sessions", "session_for"]
@@ -72,7 +73,8 @@ def forget_recent_sessions() -> None:
 
 def _keep(location: Hashable, content: SessionContent) -> None:
     size = content.index_bytes
-    if size is None or size + content.metadata.statistics().bytes > _MOST_BYTES or content.has_base_paths:
+    most = share_of_memory(_MOST_BYTES, MemoryUse.CACHE)
+    if size is None or size + content.metadata.statistics().bytes > most or content.has_base_paths:
         return
     if any(store.statistics.is_networked for store in content.stores.values()):
         return  # there, files that are deleted while they are open get in the way

@@ -10,6 +10,7 @@ from lance_dataset.arguments import checked_integer, refuse
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.guarded import external_manifests_of, plain_store
 from lance_dataset.io.resolve import resolve
+from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.metadata_cache import CacheStatistics, MetadataCache
 
 __all__ = ["Session", "SessionContent", "byte_count", "check_session", "check_size"]
@@ -90,7 +91,8 @@ class Session:
         check_size("index_cache_size_bytes", index_cache_size_bytes)
         limit = check_size("metadata_cache_size_bytes", metadata_cache_size_bytes)
         #: Metadata cache of the datasets of the session.
-        self.metadata = MetadataCache(_DEFAULT_METADATA_BYTES if limit is None else limit)
+        usual = share_of_memory(_DEFAULT_METADATA_BYTES, MemoryUse.CACHE)
+        self.metadata = MetadataCache(usual if limit is None else limit)
         self._stores: dict[tuple[Any, ...], ObjectStore] = {}
 
     def resolve(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lance_dataset.errors import CorruptFileError, RowIndexError
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.limits import UNLIMITED, ResultLimit
+from lance_dataset.memory import memory_limit
 from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import Projection, full_schema
@@ -57,7 +58,7 @@ class TableReader:
         previous: TableReader | None = None,
         limit: ResultLimit = UNLIMITED,
     ) -> None:
-        self.limit = limit
+        self._limit = limit
         self.locator = locator
         self.manifest = manifest
         self.elsewhere = elsewhere
@@ -72,10 +73,15 @@ class TableReader:
         self._takers: dict[tuple[int, ...], ProjectionTaker] = {}
         self._earlier: _Indexed | None = None if previous is None else previous._indexed or previous._earlier
 
+    @property
+    def limit(self) -> ResultLimit:
+        """Limit of the memory of a result that is made now."""
+        return self._limit.within(memory_limit())
+
     @cached_property
     def fragments(self) -> Sequence[FragmentReader]:
         """Readers of the fragments, in scan order."""
-        return _Fragments(self.locator, self.manifest, self.elsewhere, self.limit)
+        return _Fragments(self.locator, self.manifest, self.elsewhere, self._limit)
 
     @cached_property
     def live_starts(self) -> NDArray[np.int64]:
@@ -263,7 +269,7 @@ class TableReader:
             updated[fragment_id] = replace(fragment.fragment, physical_rows=fragment.physical_rows, deletion_file=file)
             gone[fragment_id] = rows
         fragments = self.manifest.fragment_list.edited(removed, updated, ())
-        made = TableReader(self.locator, replace(self.manifest, fragments=fragments), self.elsewhere, limit=self.limit)
+        made = TableReader(self.locator, replace(self.manifest, fragments=fragments), self.elsewhere, limit=self._limit)
         for fragment_id, rows in gone.items():
             reader = made.fragment(fragment_id)
             assert reader is not None

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from lance_dataset.arguments import check_count
 from lance_dataset.errors import InvalidInputError, OutOfRangeError, UnsupportedError, nearest_name_hint
+from lance_dataset.memory import checked_limit
 from lance_dataset.scan.nearest_query import NearestQuery, VectorSearchQuery, query_of
 from lance_dataset.scan.queries import MinHashQuery
 from lance_dataset.scan.text_queries import FullTextQuery, PlainText
@@ -118,6 +119,10 @@ def _positive_count(name: str, value: Any) -> int:
     if value < 1:
         raise InvalidInputError(f"{name} must be greater than 0")
     return _count(name, value)
+
+
+def _memory_limit(name: str, value: Any) -> int:
+    return checked_limit(_count(name, value), name)
 
 
 def _batch_size(name: str, value: Any) -> int:
@@ -283,6 +288,7 @@ OPTIONS: Mapping[str, Callable[[str, Any], Any]] = {
     "io_buffer_size": _count,
     "late_materialization": _late,
     "limit": _count,
+    "memory_limit": _memory_limit,
     "minhash_search": _minhash_query,
     "nearest": _nearest,
     "offset": _count,

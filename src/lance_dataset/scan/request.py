@@ -76,6 +76,8 @@ class ScanRequest:
         of these names, or whatever is cheaper window by window (None). The result is the same.
     io_buffer_size
         Maximum number of bytes of decoded rows that wait to be consumed, None for the default.
+    memory_limit
+        Bytes of memory that the scan may use, and that its result may have; None for no limit.
     batch_readahead, fragment_readahead
         Maximum number of windows and of fragments read ahead of the consumer; None for as many as keep threads busy.
     metrics
@@ -106,6 +108,7 @@ class ScanRequest:
     in_order: bool = True
     late: bool | tuple[str, ...] | None = None
     io_buffer_size: int | None = None
+    memory_limit: int | None = None
     batch_readahead: int | None = None
     fragment_readahead: int | None = None
     metrics: ScanMetrics | None = field(default=None, compare=False)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError
+from lance_dataset.memory import memory_limit
 from lance_dataset.read.projection import scalar_path, with_blob_values
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.read.table_reader import TableReader
@@ -92,6 +93,7 @@ def resolve_request(snapshot: Snapshot, options: Mapping[str, Any]) -> ScanReque
         in_order=bool(options.get("scan_in_order", True)),
         late=_late_columns(schema, options.get("late_materialization")),
         io_buffer_size=options.get("io_buffer_size"),
+        memory_limit=options.get("memory_limit") or memory_limit(),
         batch_readahead=options.get("batch_readahead"),
         fragment_readahead=options.get("fragment_readahead"),
         only_indexed=bool(options.get("fast_search")),

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.limits import ResultLimit
+from lance_dataset.memory import MemoryUse, limited_memory, share_of_memory
 from lance_dataset.read.empty_batches import empty_batch, rows_only, rows_only_table
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.result_sizes import check_planned
@@ -45,6 +46,11 @@ _CRUMB_ROWS = 1 << 13
 
 def scan_table(reader: TableReader, request: ScanRequest) -> pa.Table:
     """Run a scan and collect the result."""
+    with limited_memory(request.memory_limit):
+        return _scan_table(reader, request)
+
+
+def _scan_table(reader: TableReader, request: ScanRequest) -> pa.Table:
     found = narrowed_or_few(reader, request)
     if not isinstance(found, ScanRequest):
         return pa.Table.from_batches([take_addresses(reader, found, request.projection, request.schema)])
@@ -125,7 +131,8 @@ def _portions(reader: TableReader, request: ScanRequest, rows: int) -> Iterator[
     if rows > batch:
         costs = ColumnCosts.of(reader, request)
         width = sum(costs.output_bytes(output) for output in request.projection.columns)
-        batch *= max(int(PIECE_BYTES / max(width, 1.0)) // batch, 1)
+        most = share_of_memory(PIECE_BYTES, MemoryUse.BATCHES, request.memory_limit)
+        batch *= max(int(most / max(width, 1.0)) // batch, 1)
     for start in range(0, rows, batch):
         yield start, min(start + batch, rows)
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from lance_dataset.expr.compiled import Filter
 from lance_dataset.expr.evaluate import compile_tree
 from lance_dataset.expr.tree import And, Column, Expression, walk
+from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.costs import ColumnCosts
@@ -23,6 +24,8 @@ __all__ = ["MAX_BATCH_BYTES", "PIECE_BYTES", "ScanStrategy", "strategy"]
 
 #: Rows are decoded and returned in pieces of about this size, which are sliced into batches.
 PIECE_BYTES = 16 << 20
+#: Pieces are at least of this size, whatever the limit of memory.
+_LEAST_PIECE = 256 << 10
 #: Pieces of many columns are larger, so that each column has about this many bytes, if few threads decode them: it
 #: takes some ten microseconds to start decoding a column, even of a few rows.
 _COLUMN_BYTES = 2 << 20
@@ -139,8 +142,10 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
     batch = request.batch_size
     if batch * out_bytes > most:
         batch = max(int(most / out_bytes), 1)
+    buffer = share_of_memory(_BUFFER_BYTES, MemoryUse.WINDOWS, request.memory_limit)
+    most_piece = max(buffer // (cpu_count() + 2), _LEAST_PIECE)
     computes = request.filter is None and any(output.expression is not None for output in request.projection.columns)
-    wanted_bytes = min(_COMPUTED_BYTES if computes else _piece_bytes(request), most)
+    wanted_bytes = min(_COMPUTED_BYTES if computes else _piece_bytes(request), most, most_piece)
     piece = _whole_batches(max(int(wanted_bytes / max(out_bytes, 1.0)), batch, 1), request.batch_size)
     if request.filter is None:
         window, cost, looked_bytes = min(piece, 1 << 20), _read_cost(request, costs), 0.0
@@ -148,7 +153,7 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
         searched = _searched(request, steps, tests)
         looked = [costs.cost(request.schema.top_level(name)) for name in early if name not in searched]
         looked_bytes = sum(cost.decoded for cost in looked)
-        window = int(PIECE_BYTES / max(looked_bytes, 1.0))
+        window = int(min(PIECE_BYTES, most_piece) / max(looked_bytes, 1.0))
         if releases or not costs.is_mapped:
             # rows between those taken may be fetched, or mapped, with them
             window = min(window, max(int(_SPAN_BYTES / max(out_bytes, 1.0)), request.batch_size))
@@ -156,7 +161,7 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
         window = min(max(window, 1), _MAX_WINDOW_ROWS if looked else _MAX_SEARCHED_ROWS)
         cost = _CONDITION_COST * len(looked) + sum(cost.read for cost in looked) + _SEARCH_COST * len(searched)
         cost += _KEPT_SHARE * sum(costs.late_read(request.schema.top_level(name)) for name in late)
-    piece_bytes = max(int(piece * out_bytes), PIECE_BYTES)
+    piece_bytes = max(int(piece * out_bytes), min(PIECE_BYTES, most_piece))
     columns = len(request.projection.columns if request.filter is None else early)
     threads = _threads(reader, request, costs, cost, columns)
     if threads > 1 and request.filter is not None:
@@ -182,7 +187,7 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
         releases=releases,
         look_bytes=_look_bytes(request, int(2 * window * looked_bytes), threads),
         task_bytes=piece_bytes + int(2 * window * looked_bytes),
-        buffer_bytes=min(request.io_buffer_size or _BUFFER_BYTES, _BUFFER_BYTES, most),
+        buffer_bytes=min(request.io_buffer_size or _BUFFER_BYTES, buffer, most),
         costs=costs,
     )
 

@@ -13,6 +13,7 @@ from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.file.options import is_blob_v2
 from lance_dataset.file.storage import storage_batch
+from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import Projection, project, with_stored_blobs
 from lance_dataset.read.snapshot import Snapshot
@@ -74,9 +75,10 @@ def physical_batches(
 def batch_rows(fragment: FragmentReader, schema: Schema) -> int:
     """Return the number of rows of some columns of a fragment to process together."""
     share = min(len(schema.fields), 1 + len(fragment.fragment.files)) / max(len(schema.fields), 1)
-    rows = max(1024, min(_BATCH_ROWS, _BATCH_BYTES / max(fragment.bytes_per_row * share, 1)))
+    most = share_of_memory(_BATCH_BYTES, MemoryUse.BATCHES)
+    rows = max(1024, min(_BATCH_ROWS, most / max(fragment.bytes_per_row * share, 1)))
     apart = blob_row_bytes(fragment, schema)
-    return int(rows if not apart else max(1, min(rows, _BATCH_BYTES / apart)))
+    return int(rows if not apart else max(1, min(rows, most / apart)))
 
 
 def blob_row_bytes(fragment: FragmentReader, schema: Schema) -> float:

@@ -16,6 +16,7 @@ from lance_dataset.errors import FieldNotFoundError, IndexedFieldNotFoundError
 from lance_dataset.index.files import NewIndexFolder
 from lance_dataset.index.scalar.sorting import entry_schema
 from lance_dataset.index.trainer import OldSegment, Trainer, Training
+from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import project, scalar_path
 from lance_dataset.read.snapshot import Snapshot
@@ -82,8 +83,9 @@ def indexed_field(schema: Schema, column: str) -> tuple[Field, ...]:
 
 
 def default_memory_limit() -> int:
-    """Return a quarter of the memory of the machine."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+    """Return a quarter of the memory of the machine, or the share of a limit of memory."""
+    quarter = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+    return share_of_memory(quarter, MemoryUse.INDEX)
 
 
 def new_segment(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.changes.keys.key_columns import is_view, plain_type
 from lance_dataset.errors import FieldNotFoundError, RowIndexError, nearest_name_hint
+from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.concatenate import UnjoinableError, join_arrays
 from lance_dataset.read.spool import Spool, check_columns
 
@@ -248,7 +249,8 @@ def _joined(pieces: list[pa.Array], field: pa.Field, back: NDArray[np.int64] | N
 
 def bounded_rows(row_bytes: float) -> int:
     """Return the number of rows in a batch, given the bytes of a row."""
-    return int(max(1, min(_MOST_ROWS, _BATCH_BYTES / max(row_bytes, 1))))
+    most = share_of_memory(_BATCH_BYTES, MemoryUse.BATCHES)
+    return int(max(1, min(_MOST_ROWS, most / max(row_bytes, 1))))
 
 
 def source_row_bytes(source: Source) -> float:

@@ -29,6 +29,7 @@ from lance_dataset.changes.retry import repeated_on_conflict
 from lance_dataset.changes.write.bases import data_folders
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.expr.compiled import compile_filter
+from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.results import ExecuteResult
 from lance_dataset.scan.metrics import ScanMetrics
@@ -172,7 +173,8 @@ class Merge:
             for batch in deletions:
                 yield columns.collected(batch)
 
-        source = Source.collect(kept(), columns.collected_schema(schema), budget=DEFAULT_BUDGET)
+        budget = share_of_memory(DEFAULT_BUDGET, MemoryUse.TEMPORARY)
+        source = Source.collect(kept(), columns.collected_schema(schema), budget=budget)
         return cls(clauses, options, schema, columns, source, written)
 
     def prepare(self, snapshot: Snapshot, metrics: ScanMetrics | None = None) -> PreparedMerge:

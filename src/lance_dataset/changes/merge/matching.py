@@ -17,6 +17,7 @@ from lance_dataset.changes.merge.clauses import MergeClauses, WhenMatched
 from lance_dataset.changes.merge.conditions import PairCondition
 from lance_dataset.errors import CorruptFileError, InvalidInputError
 from lance_dataset.expr.compiled import Filter
+from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.projection import located_projection, project
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.located import LocatedRows, map_located_rows
@@ -29,6 +30,8 @@ __all__ = ["Matches", "Matching", "find_matches", "matching_scan"]
 
 #: Maximum number of target rows that are looked up together, so that they stay in the CPU caches.
 _WINDOW_ROWS = 1 << 18
+#: Bytes of keys of each side that are kept in memory when they are divided.
+_KEPT_BYTES = 64 << 20
 
 _Addresses = NDArray[np.uint64]
 _Rows = NDArray[np.int64]
@@ -130,7 +133,7 @@ def find_matches(snapshot: Snapshot, matching: Matching, metrics: ScanMetrics | 
     pyarrow.ArrowInvalid
         A condition failed.
     """
-    partitions = partitions_needed(matching.keys, INDEX_BUDGET)
+    partitions = partitions_needed(matching.keys, share_of_memory(INDEX_BUDGET, MemoryUse.KEYS))
     if partitions > 1:
         return _matches_in_partitions(snapshot, matching, partitions, metrics)
     request = matching_scan(snapshot, matching, metrics)
@@ -179,7 +182,8 @@ def _matches_in_partitions(
     found: list[_Found] = []
     is_new = np.zeros(matching.source.num_rows, bool) if matching.clauses.inserts else None
     targets = scan_batches(snapshot.reader, replace(request, projection=columns, batch_size=_WINDOW_ROWS))
-    with PartitionedKeys(matching.keys, partitions) as keys:
+    kept = share_of_memory(_KEPT_BYTES, MemoryUse.TEMPORARY)
+    with PartitionedKeys(matching.keys, partitions, memory=kept) as keys:
         for partition in keys.join(targets, columns.schema):
             look_up = LookUp(matching, partition.index, partition.rows)
             found.extend(look_up.find(batch, partial(_taken, batch.columns[-1])) for batch in partition.targets)

@@ -17,6 +17,7 @@ from lance_dataset.errors import FieldNotFoundError, FilterError, InvalidInputEr
 from lance_dataset.expr.compiled import BoundExpression, compile_expression, compile_filter, converted
 from lance_dataset.file.blob_fields import undescribed
 from lance_dataset.file.options import is_blob_v2
+from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.read.projection import OutputColumn, Projection, full_schema
 from lance_dataset.read.snapshot import Snapshot
@@ -262,4 +263,7 @@ def _projection(schema: Schema, assignments: Mapping[str, BoundExpression], syst
 def _batch_rows(snapshot: Snapshot) -> int:
     """Return the number of rows to read together."""
     widest = max((fragment.bytes_per_row for fragment in snapshot.reader.fragments[:1]), default=1.0)
-    return min(max(int(PIECE_BYTES / widest), _LEAST_ROWS), max(_MOST_ROWS, DEFAULT_BATCH_SIZE))
+    return min(
+        max(int(share_of_memory(PIECE_BYTES, MemoryUse.BATCHES) / widest), _LEAST_ROWS),
+        max(_MOST_ROWS, DEFAULT_BATCH_SIZE),
+    )

@@ -7,6 +7,7 @@ from threading import Lock
 import pyarrow as pa
 
 from lance_dataset.file.container import MAGIC
+from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.nearest.search import VectorColumn
 from lance_dataset.scan.nearest.vectors import Places, coarse_codes
@@ -81,7 +82,7 @@ class ViewCollector:
                 return
             self._parts.append((array, places))
             size = self._row_bytes * sum(len(each) for each, _ in self._parts)
-            if size > _MOST_BYTES or not _is_view(array, places):
+            if size > share_of_memory(_MOST_BYTES, MemoryUse.CACHE) or not _is_view(array, places):
                 self._parts = None
 
     @property
