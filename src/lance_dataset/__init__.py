@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         ShardWriter,
         evaluate_sharding_spec,
     )
+    from lance_dataset.memory import limited_memory
     from lance_dataset.progress import IndexProgress
     from lance_dataset.schema import json_to_schema, schema_to_json
     from lance_dataset.util import sanitize_ts
@@ -143,6 +144,7 @@ __all__ = [
     "file",
     "iops_counter",
     "json_to_schema",
+    "limited_memory",
     "sanitize_ts",
     "schema_to_json",
     "set_logger",
@@ -171,6 +173,7 @@ _OTHERS = {
     "IndexProgress": "progress",
     "LanceError": "errors",
     "json_to_schema": "schema",
+    "limited_memory": "memory",
     "sanitize_ts": "util",
     "schema_to_json": "schema",
     "set_logger": "log",

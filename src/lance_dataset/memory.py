@@ -37,15 +37,15 @@ class MemoryUse(Enum):
     CACHE = "what a cache keeps"
 
 
-#: Shares of the limit. An operation that needs several kinds at once gets less than the whole.
+#: Shares of the limit. An operation needs several kinds at once, and allocators keep about as much as is in use.
 _SHARES = {
-    MemoryUse.WINDOWS: 1 / 4,
-    MemoryUse.PAGES: 1 / 8,
-    MemoryUse.BATCHES: 1 / 16,
-    MemoryUse.TEMPORARY: 3 / 16,
+    MemoryUse.WINDOWS: 1 / 8,
+    MemoryUse.PAGES: 1 / 16,
+    MemoryUse.BATCHES: 1 / 32,
+    MemoryUse.TEMPORARY: 1 / 8,
     MemoryUse.KEYS: 1 / 4,
-    MemoryUse.INDEX: 1 / 2,
-    MemoryUse.CACHE: 1 / 8,
+    MemoryUse.INDEX: 1 / 4,
+    MemoryUse.CACHE: 1 / 16,
 }
 
 
@@ -74,7 +74,9 @@ def _limit_of_process() -> int | None:
 
 
 def checked_limit(limit: int, name: str = "memory_limit") -> int:
-    """Raise OutOfRangeError if a limit is less than `LEAST_LIMIT`; return it otherwise."""
+    """Return a limit. Raise TypeError unless it is an integer, OutOfRangeError if it is less than `LEAST_LIMIT`."""
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise TypeError(f"{name} must be a number of bytes, not {limit!r}")
     if limit < LEAST_LIMIT:
         raise OutOfRangeError(f"{name} must be at least {LEAST_LIMIT:,} bytes, not {limit:,}")
     return limit

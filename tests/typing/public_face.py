@@ -359,7 +359,9 @@ def read(folder: Path) -> None:
     nothing += statistics.index_cache_hits + statistics.index_cache_misses
     details: list[Mapping[str, int]] = [statistics.all_counts, statistics.all_times]
     assert totals >= 0 and nothing == 0 and details
-    batches: Iterator[pa.RecordBatch] = dataset.to_batches(batch_size=8, strict_batch_size=True, io_buffer_size=1 << 20)
+    batches: Iterator[pa.RecordBatch] = dataset.to_batches(
+        batch_size=8, strict_batch_size=True, io_buffer_size=1 << 20, memory_limit=1 << 25
+    )
     first: pa.RecordBatch = next(batches)
     frame: pd.DataFrame = dataset.to_pandas(["id"], limit=3, blob_mode="lazy")
     rows: int = dataset.count_rows("id > 3") + dataset.count_rows()
@@ -413,6 +415,8 @@ def build(dataset: lance.LanceDataset) -> None:
     builder = builder.row_addr_prefilter(serialize_row_addrs(range(10)), None)
     builder = builder.scan_stats_callback(ignored).blob_handling("blobs_descriptions")
     builder = builder.batch_readahead(2).fragment_readahead(2).io_buffer_size(1 << 20).late_materialization(True)
+    with lance.limited_memory(1 << 30):
+        builder = builder.memory_limit(1 << 25)
     builder = builder.scan_in_order(True).use_scalar_index(True).use_stats(True)
     builder = builder.prefilter(False).fast_search(False).disable_scoring_autoprojection(False)
     builder = builder.on_index_error("raise")
@@ -484,7 +488,9 @@ def merge_rows(dataset: lance.LanceDataset) -> None:
     deleting: lance.MergeInsertBuilder = lance.MergeInsertBuilder(dataset, ["id"]).when_matched_delete()
     deleting.execute(source.to_pandas())
     with contextlib.suppress(errors.InvalidInputError):
-        dataset.merge_insert("id").when_matched_fail().execute(iter(source.to_batches()), schema=source.schema)
+        dataset.merge_insert("id").when_matched_fail().execute(
+            iter(source.to_batches()), schema=source.schema, memory_limit=1 << 28
+        )
 
 
 def transform_columns(folder: Path) -> None:

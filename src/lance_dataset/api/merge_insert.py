@@ -15,6 +15,7 @@ from lance_dataset.changes.write.input import ReaderLike, as_batches, has_no_row
 from lance_dataset.changes.write.lossless import fit_batches
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.file.versions import resolve_version
+from lance_dataset.memory import limited_memory
 from lance_dataset.read.shown import Shown
 from lance_dataset.records.defaults import DEFAULT_CONFLICT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_dataset.records.operations import Transaction
@@ -227,7 +228,12 @@ class MergeInsertBuilder:
     # -- running -------------------------------------------------------------------------------------------------
 
     def execute(
-        self, data_obj: ReaderLike, *, schema: pa.Schema | None = None, progress: ProgressOption = None
+        self,
+        data_obj: ReaderLike,
+        *,
+        schema: pa.Schema | None = None,
+        progress: ProgressOption = None,
+        memory_limit: int | None = None,
     ) -> ExecuteResult:
         """Merge a source in one commit and move the handle that made the builder to the new version.
 
@@ -240,6 +246,9 @@ class MergeInsertBuilder:
             Schema of the data; required for iterables.
         progress
             True for a bar (tqdm), or a function of the numbers of rows of the dataset that were looked at and in all.
+        memory_limit
+            Bytes of memory that the merge may use, at least 16 MiB, without the source if that is in memory. The
+            default is that of `lance_dataset.limited_memory`, or ``LANCE_MEMORY_LIMIT``, or none.
 
         Returns
         -------
@@ -258,8 +267,7 @@ class MergeInsertBuilder:
         CommitConflictError
             The dataset was replaced by another, or all retries failed.
         """
-        merge = self._collected(data_obj, schema)
-        with merge.source:
+        with limited_memory(memory_limit), (merge := self._collected(data_obj, schema)).source:
             snapshot = self._dataset.snapshot
             with reported_progress(progress, lambda: snapshot.manifest.num_rows, "merge") as told:
                 made, statistics = merge.execute(snapshot, self._retries, self._timeout, metrics_of(told))

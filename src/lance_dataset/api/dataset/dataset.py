@@ -42,6 +42,7 @@ from lance_dataset.file.versions import asked_version
 from lance_dataset.io.catalogs import declare_table, describe_table, is_in_catalog
 from lance_dataset.io.guarded import CommitLock
 from lance_dataset.io.resolve import resolve
+from lance_dataset.memory import limited_memory
 from lance_dataset.read.location import TableLocation
 from lance_dataset.read.opening import open_snapshot
 from lance_dataset.read.session import Session, check_session
@@ -430,6 +431,7 @@ def write_dataset(
     session: Session | None = None,
     preserve_index: bool | None = None,
     optimize: StorageGoal | None = None,
+    memory_limit: int | None = None,
 ) -> LanceDataset:
     """Write data as one new version, atomically and durably, in bounded memory.
 
@@ -495,6 +497,9 @@ def write_dataset(
         by number slower to fetch; ``speed`` as plain values, which are mapped instead of decoded. Without it, the
         config ``lance_dataset.optimize`` of the dataset decides, also in updates and compactions. Metadata of a field
         that asks for a compression takes precedence. It needs file version 2.1 or later.
+    memory_limit
+        Bytes of memory that the write may use, at least 16 MiB. The default is that of `lance_dataset.limited_memory`,
+        or the environment variable ``LANCE_MEMORY_LIMIT``, or none.
 
     Returns
     -------
@@ -564,7 +569,7 @@ def write_dataset(
         stable_row_ids=enable_stable_row_ids,
     )
     data = with_index(data_obj, preserve_index)
-    with reported_progress(option, lambda: known_rows(data), "write") as counted:
+    with limited_memory(memory_limit), reported_progress(option, lambda: known_rows(data), "write") as counted:
         made = write_version(target, data, schema, mode, replace(settings, counted=counted), options)
     return LanceDataset.showing(made)
 

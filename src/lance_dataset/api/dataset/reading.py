@@ -67,6 +67,7 @@ class Reading(Shown, ScannableDataset):
         disable_scoring_autoprojection: bool | None = None,
         row_addr_allowlist: bytes | None = None,
         row_addr_blocklist: bytes | None = None,
+        memory_limit: int | None = None,
         **arrow_options: Any,
     ) -> LanceScanner:
         """Make a scanner over this version.
@@ -118,6 +119,10 @@ class Reading(Shown, ScannableDataset):
             or the connections to another machine, busy.
         io_buffer_size
             Maximum number of bytes of rows to read ahead, 128 MiB by default and at most.
+        memory_limit
+            Bytes of memory that the scan may use, at least 16 MiB. A table that is larger raises MemoryLimitError,
+            streams have smaller batches. The default is that of `lance_dataset.limited_memory`, or the environment
+            variable ``LANCE_MEMORY_LIMIT``, or none.
         use_stats
             False to read rows even if the statistics of files exclude them.
         use_scalar_index
@@ -175,6 +180,7 @@ class Reading(Shown, ScannableDataset):
             "disable_scoring_autoprojection": disable_scoring_autoprojection,
             "row_addr_allowlist": row_addr_allowlist,
             "row_addr_blocklist": row_addr_blocklist,
+            "memory_limit": memory_limit,
         }
         check_arrow_options(arrow_options)
         builder = ScannerBuilder(self).apply_defaults(
@@ -254,6 +260,7 @@ class Reading(Shown, ScannableDataset):
         disable_scoring_autoprojection: bool | None = None,
         row_addr_allowlist: bytes | None = None,
         row_addr_blocklist: bytes | None = None,
+        memory_limit: int | None = None,
         progress: ProgressOption = None,
         **arrow_options: Any,
     ) -> pa.Table:
@@ -297,6 +304,7 @@ class Reading(Shown, ScannableDataset):
             disable_scoring_autoprojection=disable_scoring_autoprojection,
             row_addr_allowlist=row_addr_allowlist,
             row_addr_blocklist=row_addr_blocklist,
+            memory_limit=memory_limit,
         )
         if nearest is not None and progress is None and not arrow_options:
             from lance_dataset.api.scanner.repeated_search import found_table
@@ -337,6 +345,7 @@ class Reading(Shown, ScannableDataset):
         disable_scoring_autoprojection: bool | None = None,
         row_addr_allowlist: bytes | None = None,
         row_addr_blocklist: bytes | None = None,
+        memory_limit: int | None = None,
         progress: ProgressOption = None,
         **arrow_options: Any,
     ) -> Iterator[pa.RecordBatch]:
@@ -381,6 +390,7 @@ class Reading(Shown, ScannableDataset):
                 disable_scoring_autoprojection=disable_scoring_autoprojection,
                 row_addr_allowlist=row_addr_allowlist,
                 row_addr_blocklist=row_addr_blocklist,
+                memory_limit=memory_limit,
             ),
             **arrow_options,
         ).to_batches(progress=progress)
@@ -418,6 +428,7 @@ class Reading(Shown, ScannableDataset):
         disable_scoring_autoprojection: bool | None = None,
         row_addr_allowlist: bytes | None = None,
         row_addr_blocklist: bytes | None = None,
+        memory_limit: int | None = None,
         blob_mode: BlobMode = "lazy",
         progress: ProgressOption = None,
         **kwargs: Any,
@@ -465,6 +476,7 @@ class Reading(Shown, ScannableDataset):
                 disable_scoring_autoprojection=disable_scoring_autoprojection,
                 row_addr_allowlist=row_addr_allowlist,
                 row_addr_blocklist=row_addr_blocklist,
+                memory_limit=memory_limit,
             ),
         ).to_pandas(blob_mode=blob_mode, progress=progress, **kwargs)
 

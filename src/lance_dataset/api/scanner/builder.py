@@ -155,6 +155,10 @@ class ScannerBuilder:
         """Set the maximum number of fragments to read ahead."""
         return self._set("fragment_readahead", nfragments)
 
+    def memory_limit(self, memory_limit: int) -> ScannerBuilder:
+        """Limit the memory that the scan may use, in bytes (at least 16 MiB)."""
+        return self._set("memory_limit", memory_limit)
+
     def io_buffer_size(self, io_buffer_size: int) -> ScannerBuilder:
         """Set the maximum number of bytes of rows to read ahead, 128 MiB by default and at most."""
         return self._set("io_buffer_size", io_buffer_size)
