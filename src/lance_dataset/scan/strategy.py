@@ -143,7 +143,7 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
     if batch * out_bytes > most:
         batch = max(int(most / out_bytes), 1)
     buffer = share_of_memory(_BUFFER_BYTES, MemoryUse.WINDOWS, request.memory_limit)
-    most_piece = max(buffer // (cpu_count() + 2), _LEAST_PIECE)
+    most_piece = _BUFFER_BYTES if buffer == _BUFFER_BYTES else max(buffer // (cpu_count() + 2), _LEAST_PIECE)
     computes = request.filter is None and any(output.expression is not None for output in request.projection.columns)
     wanted_bytes = min(_COMPUTED_BYTES if computes else _piece_bytes(request), most, most_piece)
     piece = _whole_batches(max(int(wanted_bytes / max(out_bytes, 1.0)), batch, 1), request.batch_size)
