@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.limits import check_memory
+from lancecodec import arrow_file
 
-__all__ = ["read_batch"]
+__all__ = ["read_column"]
 
 #: Size of the footer, and the name of the format.
 _TAIL_BYTES = 10
@@ -20,9 +25,84 @@ _HEADER_KIND, _HEADER, _RECORD_BATCH = 1, 2, 3
 #: Places in the table of a record batch.
 _LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3
 _BUFFER_BYTES = 16
+#: Mark of a message. The first one, with the schema, begins at a multiple of 8 or of 64 bytes.
+_MARK, _LATEST = b"\xff\xff\xff\xff", 72
+#: Codecs as `arrow_file.only_batch` numbers them.
+_PLAIN, _ZSTD = -1, 1
+#: Bytes by which a buffer may be larger than its values.
+_PADDING = 64
 
 
-def read_batch(data: bytes, schema: pa.Schema, where: str) -> pa.RecordBatch:
+def read_column(data: bytes, schema: pa.Schema, where: str) -> npt.NDArray[Any]:
+    """Read the values of the only column of a file.
+
+    Parameters
+    ----------
+    data, where
+        The file, and its name for error messages.
+    schema
+        Schema that it must have: one column of numbers without nulls.
+
+    Returns
+    -------
+    ndarray
+        One-dimensional, of the type of the column.
+
+    Raises
+    ------
+    CorruptFileError
+        The bytes are not such a file.
+    MemoryLimitError
+        The values need too much memory.
+    """
+    values = _usual_column(data, schema, where)
+    if values is not None:
+        return values
+    column = _read_batch(data, schema, where).column(0)
+    if column.null_count:
+        raise CorruptFileError(f"{where}: its column must not contain nulls")
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _usual_column(data: bytes, schema: pa.Schema, where: str) -> npt.NDArray[Any] | None:
+    """Return the values of a file in the form in which it is usually written, None for any other."""
+    found = arrow_file.only_batch(data)
+    if found is None:
+        return None
+    stop, rows, codec, nulls, places = found
+    first = data.find(_MARK, 8, _LATEST)
+    if nulls != [0] or codec not in (_PLAIN, _ZSTD) or first < 0 or not _has_schema(data[first:stop], schema):
+        return None
+    start, length = places[1]
+    dtype = schema.field(0).type.to_pandas_dtype()
+    needed = rows * np.dtype(dtype).itemsize
+    content: memoryview | pa.Buffer = memoryview(data)[start : start + length]
+    if codec == _ZSTD and length:
+        if length < 8:
+            return None
+        (size,) = struct.unpack_from("<q", content)
+        content = content[8:]
+        if size != -1:
+            if not needed <= size <= needed + _PADDING:
+                return None
+            check_memory(size, len(data), f"{where}: its batch of {rows:,} rows")
+            try:
+                content = pa.Codec("zstd").decompress(content, size)
+            except (pa.ArrowException, OSError, ValueError):
+                return None
+    return None if len(content) < needed else np.frombuffer(content, dtype, rows).copy()
+
+
+@lru_cache(maxsize=64)
+def _has_schema(message: bytes, schema: pa.Schema) -> bool:
+    """Return True if an encapsulated message is a schema."""
+    try:
+        return bool(pa.ipc.read_schema(pa.py_buffer(message)).equals(schema))
+    except (pa.ArrowException, EOFError, OSError, ValueError):
+        return False
+
+
+def _read_batch(data: bytes, schema: pa.Schema, where: str) -> pa.RecordBatch:
     """Read the only batch of a file.
 
     Parameters

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance_dataset.errors import CorruptFileError, InvalidInputError
 from lance_dataset.events import emit
 from lance_dataset.io.base import ObjectStore
-from lance_dataset.table.arrow_batch import read_batch
+from lance_dataset.table.arrow_batch import read_column
 from lance_dataset.table.fragment import DeletionFile, DeletionFileType, Fragment
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.roaring import decode_bitmap, encode_bitmap
@@ -175,10 +175,7 @@ def decode_deletions(
     """
     if file_type is DeletionFileType.BITMAP:
         return decode_bitmap(data, physical_rows, where, per_value=_OFFSET_BYTES, bytes_read=bytes_read)
-    column = read_batch(data, _SCHEMA, where).column(0)
-    if column.null_count:
-        raise CorruptFileError(f"{where}: a deletion file must not contain nulls")
-    offsets = column.to_numpy(zero_copy_only=False)
+    offsets = read_column(data, _SCHEMA, where)
     if (offsets[1:] <= offsets[:-1]).any():
         offsets = np.unique(offsets)
     if len(offsets) and int(offsets[-1]) >= physical_rows:

@@ -1,0 +1,3 @@
+from typing_extensions import Buffer
+
+def only_batch(src: Buffer) -> tuple[int, int, int, list[int], list[tuple[int, int]]] | None: ...
