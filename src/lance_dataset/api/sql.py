@@ -13,6 +13,7 @@ import pyarrow.dataset as pads
 
 from lance_dataset.api.scanner.builder import make_scanner
 from lance_dataset.api.scanner.scanner import LanceScanner
+from lance_dataset.api.sql_plans import aggregates_freely, first_rows, text_condition
 from lance_dataset.errors import InvalidInputError, LanceError, UnsupportedError
 from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
@@ -34,8 +35,6 @@ _OWN_FUNCTIONS = (
     "json_get_int",
     "json_get_string",
 )
-# Aggregates that do not depend on the order of rows.
-_ORDER_FREE = frozenset({"avg", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "count", "max", "min", "sum"})
 
 
 class SqlQueryBuilder:
@@ -198,8 +197,10 @@ class SqlQuery:
             frame = context.sql(self._sql, _only_queries()) if self._read_only else context.sql(self._sql)
             plan = frame.logical_plan()
             if plan.display().startswith("Limit:"):
-                source.most_rows = _first_rows(frame.optimized_logical_plan())
-            if _aggregates_freely(plan):
+                source.most_rows = first_rows(frame.optimized_logical_plan())
+            if "LIKE" in self._sql.upper():
+                source.condition = text_condition(frame.optimized_logical_plan(), source.schema)
+            if aggregates_freely(plan):
                 context.sql("SET datafusion.optimizer.enable_round_robin_repartition = true")
                 frame = context.create_dataframe_from_logical_plan(plan)
             batches = (batch.to_pyarrow() for batch in frame.execute_stream())
@@ -216,35 +217,12 @@ def _context(batch_size: int | None) -> Any:
         from datafusion import SessionConfig, SessionContext
     except ModuleNotFoundError as error:
         raise UnsupportedError("SQL queries need the package datafusion: pip install lance-dataset[sql]") from error
-    # keeps rows in the order of the scan, which already runs in parallel; see _aggregates_freely
+    # keeps rows in the order of the scan, which already runs in parallel; see aggregates_freely
     config = SessionConfig().set("datafusion.optimizer.enable_round_robin_repartition", "false")
     context = SessionContext(config if batch_size is None else config.with_batch_size(batch_size))
     for function in _own_functions():
         context.register_udf(function)
     return context
-
-
-def _aggregates_freely(plan: Any) -> bool:
-    """Return whether the rows of a query come from an aggregate that gives the same for any order of the rows it reads.
-
-    Such aggregates are computed by all processors at once.
-    """
-    while len(inputs := plan.inputs()) == 1:
-        node = plan.to_variant()
-        if type(node).__name__ == "Aggregate":
-            return all(node.agg_func_name(each) in _ORDER_FREE for each in node.aggregate_exprs())
-        plan = inputs[0]
-    return False
-
-
-def _first_rows(plan: Any) -> int | None:
-    """Return how many rows of its only scan a query reads; None for all, and if there may be other scans."""
-    inputs = plan.inputs()
-    if type(plan.to_variant()).__name__ != "Limit" or len(inputs) != 1:
-        return None
-    scan = inputs[0].to_variant()
-    found: int | None = scan.fetch() if type(scan).__name__ == "TableScan" else None
-    return found
 
 
 def _only_queries() -> Any:
@@ -314,6 +292,8 @@ class _Source(pads.Dataset):
     ----------
     most_rows
         Rows of a scan that the query can use; None for all.
+    condition
+        What rows of the scan must meet besides the filter that DataFusion passes; None for nothing.
     """
 
     def __init__(self, snapshot: Snapshot, options: dict[str, Any]) -> None:
@@ -322,6 +302,7 @@ class _Source(pads.Dataset):
         self._schema = make_scanner(snapshot, options).projected_schema
         self._failure: LanceError | None = None
         self.most_rows: int | None = None
+        self.condition: pc.Expression | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -338,6 +319,8 @@ class _Source(pads.Dataset):
         kept = {name: value for name, value in self._options.items() if not name.startswith("with_row_")}
         if self.most_rows is not None and kept.get("limit") is None:
             kept["limit"] = self.most_rows
+        if self.condition is not None:
+            filter = self.condition if filter is None else filter & self.condition
         names = self._schema.names if columns is None else list(columns)
         return _Scan(self, make_scanner(self._snapshot, {**kept, "columns": names, "filter": filter}))
 
