@@ -140,7 +140,7 @@ def _with_constants(node: Expression, made: dict[int, Constant]) -> Expression:
 
 
 class BySchema(Generic[_Key, _Value]):
-    """What is known of the filters of some schemas, such as their shapes."""
+    """Knowledge of the filters of some schemas, such as their shapes."""
 
     def __init__(self) -> None:
         self._by_schema: dict[int, tuple[pa.Schema, dict[_Key, _Value]]] = {}
