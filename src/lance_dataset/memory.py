@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from enum import Enum
 from functools import cache
@@ -82,8 +82,7 @@ def checked_limit(limit: int, name: str = "memory_limit") -> int:
     return limit
 
 
-@contextmanager
-def limited_memory(limit: int | None) -> Iterator[None]:
+def limited_memory(limit: int | None) -> AbstractContextManager[None]:
     """Limit the memory of operations that start inside of the ``with`` block; None keeps the limit that there is.
 
     Parameters
@@ -91,10 +90,12 @@ def limited_memory(limit: int | None) -> Iterator[None]:
     limit
         Bytes, at least `LEAST_LIMIT`.
     """
-    if limit is None:
-        yield
-        return
-    token = _limit.set(checked_limit(limit))
+    return nullcontext() if limit is None else _limited(checked_limit(limit))
+
+
+@contextmanager
+def _limited(limit: int) -> Iterator[None]:
+    token = _limit.set(limit)
     try:
         yield
     finally:
