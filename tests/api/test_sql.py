@@ -318,6 +318,29 @@ def test_kinds_of_plans(many_rows: tuple[Any, pa.Table], sql: str) -> None:
         assert found == answer(lance.dataset(dataset.uri), sql)[1]
 
 
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT sum(n) AS s FROM (SELECT n FROM dataset WHERE value % 2 = 0 LIMIT 10)", 10),
+        ("SELECT sum(f) AS s FROM (SELECT key, first_value(n) AS f FROM dataset GROUP BY key)", None),
+        (
+            "SELECT sum(n) AS s FROM (SELECT n, row_number() OVER () AS r FROM dataset WHERE value % 2 = 0) "
+            "WHERE r <= 10",
+            10,
+        ),
+        ("SELECT count(*) AS s FROM dataset WHERE n < (SELECT max(n) FROM (SELECT n FROM dataset LIMIT 10))", 9),
+    ],
+)
+def test_aggregates_of_ordered_rows(many_rows: tuple[Any, pa.Table], sql: str, expected: int | None) -> None:
+    """What is below an aggregate and depends on the order of rows sees them in the order of the table."""
+    dataset, table = many_rows
+    even = table.filter(pc.equal(pc.bit_wise_and(table["value"], 1), 0))["n"].slice(0, 10)
+    firsts = table.group_by("key", use_threads=False).aggregate([("n", "first")])["n_first"]
+    wanted = {10: pc.sum(even).as_py(), None: pc.sum(firsts).as_py(), 9: 9}[expected]
+    for _ in range(5):
+        assert dataset.sql(sql).build().to_batch_records()[0]["s"].to_pylist() == [wanted]
+
+
 PATTERNS = ["%a%", "a%", "%b", "_", "a_c", "", "%", "a\\\\%", "A%", "%it''s%", "é%", "%(%"]
 
 

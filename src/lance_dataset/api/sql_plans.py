@@ -11,8 +11,11 @@ import pyarrow.compute as pc
 
 __all__ = ["aggregates_freely", "first_rows", "text_condition"]
 
-# Aggregates that do not depend on the order of rows.
+# Aggregates that do not depend on the order of rows, but for the last digits of sums of floats.
 _ORDER_FREE = frozenset({"avg", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "count", "max", "min", "sum"})
+# Steps above an aggregate, and below it, that do not depend on the order of rows either.
+_ABOVE = frozenset({"Distinct", "Filter", "Limit", "Projection", "Sort", "SubqueryAlias"})
+_BELOW = frozenset({"Aggregate", "Filter", "Projection", "SubqueryAlias", "TableScan"})
 
 
 def aggregates_freely(plan: Any) -> bool:
@@ -20,12 +23,21 @@ def aggregates_freely(plan: Any) -> bool:
 
     Such aggregates are computed by all processors at once.
     """
-    while len(inputs := plan.inputs()) == 1:
-        node = _node(plan)
-        if type(node).__name__ == "Aggregate":
-            return all(node.agg_func_name(each) in _ORDER_FREE for each in node.aggregate_exprs())
+    if "Subquery:" in plan.display_indent():
+        return False
+    known, found = _ABOVE, False
+    while True:
+        node, inputs = _node(plan), plan.inputs()
+        kind = type(node).__name__
+        if kind == "Aggregate":
+            known, found = _BELOW, True
+            if not all(node.agg_func_name(each) in _ORDER_FREE for each in node.aggregate_exprs()):
+                return False
+        if kind not in known:
+            return False
+        if len(inputs) != 1:
+            return found and not inputs
         plan = inputs[0]
-    return False
 
 
 def first_rows(plan: Any) -> int | None:
