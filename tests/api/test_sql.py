@@ -332,7 +332,7 @@ def test_kinds_of_plans(many_rows: tuple[Any, pa.Table], sql: str) -> None:
     ],
 )
 def test_aggregates_of_ordered_rows(many_rows: tuple[Any, pa.Table], sql: str, expected: int | None) -> None:
-    """What is below an aggregate and depends on the order of rows sees them in the order of the table."""
+    """Subqueries below an aggregate that depend on the order of rows see them in the order of the table."""
     dataset, table = many_rows
     even = table.filter(pc.equal(pc.bit_wise_and(table["value"], 1), 0))["n"].slice(0, 10)
     firsts = table.group_by("key", use_threads=False).aggregate([("n", "first")])["n_first"]
