@@ -25,6 +25,8 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "pq8": ("IVF_HNSW_PQ", {"num_sub_vectors": 8, **FEW_CODEWORDS}),
     "pq4": ("IVF_HNSW_PQ", {"num_sub_vectors": 8, "num_bits": 4, **FEW_CODEWORDS}),
 }
+# Codes of 16 codewords have many equal distances, and the walk that leaves them on another side may miss a row.
+FARTHER = {"flat": 0.0, "sq": 0.0, "pq8": 0.0, "pq4": 0.02}
 
 
 def vectors(count: int, seed: int = 0, kind: Any = np.float32) -> NDArray[Any]:
@@ -47,7 +49,7 @@ def made(path: Path, name: str, metric: str = "l2", kind: Any = np.float32, **op
 
 
 def check(path: Path, queries: Any, *, tolerance: float = 1e-4, share: float = 0.9, **options: Any) -> None:
-    nearest = {"column": "v", "k": 8, "nprobes": 2, **options.pop("nearest", {})}
+    nearest: dict[str, Any] = {"column": "v", "k": 8, "nprobes": 2, **options.pop("nearest", {})}
     check_nearest(path, queries, tolerance, share, nearest=nearest, **options)
 
 
@@ -55,19 +57,20 @@ def check(path: Path, queries: Any, *, tolerance: float = 1e-4, share: float = 0
 @pytest.mark.parametrize("name", KINDS)
 def test_same_rows_and_distances(tmp_path: Path, name: str, metric: str) -> None:
     queries = made(tmp_path, name, metric)
-    check(tmp_path, queries)
-    check(tmp_path, queries, nearest={"ef": 40})
-    check(tmp_path, queries, nearest={"refine_factor": 3})
-    check(tmp_path, queries, filter="id % 3 > 0", prefilter=True)
-    check(tmp_path, queries, filter="id % 50 = 0", prefilter=True)
-    check(tmp_path, queries, nearest={"nprobes": None, "k": 3})
+    farther = FARTHER[name]
+    check(tmp_path, queries, farther=farther)
+    check(tmp_path, queries, nearest={"ef": 40}, farther=farther)
+    check(tmp_path, queries, nearest={"refine_factor": 3}, farther=farther)
+    check(tmp_path, queries, filter="id % 3 > 0", prefilter=True, farther=farther)
+    check(tmp_path, queries, filter="id % 50 = 0", prefilter=True, farther=farther)
+    check(tmp_path, queries, nearest={"nprobes": None, "k": 3}, farther=farther)
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float16])
 @pytest.mark.parametrize("name", KINDS)
 def test_other_elements(tmp_path: Path, name: str, kind: Any) -> None:
     queries = made(tmp_path, name, kind=kind)
-    check(tmp_path, queries, tolerance=2e-3)
+    check(tmp_path, queries, tolerance=2e-3, farther=FARTHER[name])
 
 
 def test_bits(tmp_path: Path) -> None:
