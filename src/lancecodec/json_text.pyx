@@ -179,10 +179,10 @@ def decode(data, offsets, bint wide, skip, int64_t row, out, int64_t[::1] ends n
     check(starts, wide, ends, row, target.size)
     cdef const uint8_t *marks = start_of(skipped, n)
     cdef lc_bytes source = lc_bytes(documents.data, documents.size)
+    fill()
     cdef lc_json_writer *writer = <lc_json_writer *>malloc(sizeof(lc_json_writer))
     if not writer:
         raise MemoryError("JSON documents")
-    fill()
     writer.powers, writer.automaton, writer.out, writer.capacity = powers, automaton, target.data, target.size
     with nogil:
         done = lc_json_write_all(source, starts.data, wide, marks, row, n, writer, &ends[0])
