@@ -144,6 +144,17 @@ def test_blocks_are_dropped(tmp_path: Path) -> None:
     assert blocks.usage()[0] < before
 
 
+def test_the_limit_of_blocks_is_that_of_the_last_operation(tmp_path: Path) -> None:
+    """An operation with a limit of memory does not lower that of the process for good."""
+    for name in "ab":
+        lance.write_dataset(pa.table({"a": np.arange(1000)}), tmp_path / name)
+    with lance.limited_memory(16 << 20):
+        assert opened(tmp_path / "a")[1].take([5])["a"].to_pylist() == [5]
+        assert blocks.usage()[1] == 1 << 20
+    assert opened(tmp_path / "b")[1].take([5])["a"].to_pylist() == [5]
+    assert blocks.usage()[1] == LIMIT
+
+
 def test_threads_share_blocks_that_are_dropped(tmp_path: Path) -> None:
     table = pa.table({"a": np.arange(1 << 19), "b": [f"{number}" for number in range(1 << 19)]})
     lance.write_dataset(table, tmp_path / "t")

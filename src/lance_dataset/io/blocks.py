@@ -62,12 +62,25 @@ class KnownBlocks:
         return known
 
 
-@lru_cache(maxsize=1)
 def _apply_limit() -> int:
-    """Set the limit of memory, and return it."""
-    text = os.environ.get(_VARIABLE) or str(share_of_memory(_DEFAULT_LIMIT, MemoryUse.CACHE))
+    """Set the limit of memory for all files, and return it: that of the operation which opens a file now."""
+    own = _limit_of_process()
+    limit = share_of_memory(_DEFAULT_LIMIT, MemoryUse.CACHE) if own is None else own
+    _set_limit(limit)
+    return limit
+
+
+@lru_cache(maxsize=1)
+def _limit_of_process() -> int | None:
+    text = os.environ.get(_VARIABLE)
+    if not text:
+        return None
     if not text.isascii() or not text.isdigit():
         raise InvalidInputError(f"{_VARIABLE} must be a number of bytes, not {text!r}")
-    limit = int(text)
+    return int(text)
+
+
+@lru_cache(maxsize=1)
+def _set_limit(limit: int) -> None:
+    """Set a limit, unless it is the one that was set last."""
     blocks.set_limit(limit)
-    return limit
