@@ -261,12 +261,12 @@ cdef class PlainColumns:
         It returns None if the page is not plain, otherwise a tuple: the codec (`IN_PLACE`, or one of
         `lancecodec.miniblock_values`), bytes of a value, value buffers of a chunk, whether chunk words have 32 bits,
         and the minimum bits of a value in a chunk. It is called once for all columns with equal descriptions.
+        A column that the codec does not support, or whose page does not fit its plan, is not plain either.
 
     Attributes
     ----------
     rows : int
         Number of rows.
-        A column that the codec does not support, or whose page does not fit its plan, is not plain either.
 
     Raises
     ------

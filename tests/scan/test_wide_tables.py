@@ -131,6 +131,34 @@ def test_few_columns_are_read_by_themselves(path: str, monkeypatch: pytest.Monke
     assert lance_dataset.dataset(path).to_table(columns=names).equals(table().select(names))
 
 
+def test_a_column_that_is_kept_keeps_few_others(tmp_path: Path) -> None:
+    """Columns that are decoded share buffers of up to 1 MiB, and larger ones share none."""
+    rows, rng = 30_000, np.random.default_rng(3)
+    large = {f"large{number}": rng.standard_normal(rows) for number in range(4)}
+    small = {f"small{number}": rng.integers(0, 100, rows, np.int8) for number in range(60)}
+    wide = {"wide": pa.array([rng.bytes(40) for _ in range(rows)], pa.binary(40))}
+    written = pa.table({**large, **wide, **small})
+    lance_dataset.write_dataset(written, tmp_path / "t.lance")
+    found = lance_dataset.dataset(tmp_path / "t.lance").to_table(filter="large0 > -1")
+    for name in found.column_names:
+        values = kept = found[name].chunk(0).buffers()[1]
+        while kept.parent is not None:
+            kept = kept.parent
+        assert kept.size <= max(1 << 20, values.size), name
+
+
+def test_sets_of_columns_that_another_thread_forgets(tmp_path: Path) -> None:
+    class Forgetful(dict[object, object]):
+        def __setitem__(self, key: object, value: object) -> None:
+            pass
+
+    written = table().select([f"real{number}" for number in range(12)])
+    snapshot = lance_dataset.write_dataset(written, tmp_path / "t.lance").snapshot
+    fragment = snapshot.reader.fragments[0]
+    fragment._plain = Forgetful()
+    assert fragment.plain_columns(snapshot.manifest.schema.fields) is not None
+
+
 def test_checked_scans_find_columns_that_differ(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if "2.0" in lance_dataset.dataset(path).data_storage_version:
         return

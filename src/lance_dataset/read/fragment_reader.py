@@ -298,11 +298,12 @@ class FragmentReader:
             None if a field has children or another form than it has in the file, or if they are in several files.
         """
         key = tuple([field.id for field in fields])
-        if key not in self._plain:
-            if len(self._plain) >= _PLAIN_SETS:
-                self._plain.clear()
-            self._plain[key] = self._open_plain(fields)
-        return self._plain[key]
+        if key in (known := self._plain):
+            return known[key]
+        made = self._open_plain(fields)
+        # a new dictionary, as other threads may look into this one
+        self._plain = {**({} if len(known) >= _PLAIN_SETS else known), key: made}
+        return made
 
     def _open_plain(self, fields: Sequence[Field]) -> PlainColumns | None:
         if self.fragment.overlays or any(field.children or field.metadata or field.blob for field in fields):

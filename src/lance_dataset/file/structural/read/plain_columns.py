@@ -30,7 +30,7 @@ __all__ = ["PlainPages", "open_plain_columns"]
 _Plan: TypeAlias = "tuple[int, int, int, bool, float]"
 
 _NEVER_NULL = (Layer.ALL_VALID_ITEM,)
-#: Bytes of the values that share a buffer: a column that is kept alone keeps no more than this.
+#: Most bytes of columns that share a buffer: one that is kept alone keeps no more than this. Larger ones share none.
 _SHARED_BYTES = 1 << 20
 #: Bytes from which on values are decoded by several threads.
 _PARALLEL_BYTES = 16 << 20
@@ -141,9 +141,9 @@ class PlainPages:
 
 def _shared(places: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield ranges of columns whose values share a buffer."""
-    first = 0
+    first, last = 0, len(places) - 1
     for number in range(1, len(places)):
-        if places[number] - places[first] >= _SHARED_BYTES or number == len(places) - 1:
+        if number == last or places[number + 1] - places[first] > _SHARED_BYTES:
             yield first, number
             first = number
 
