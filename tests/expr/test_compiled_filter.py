@@ -8,7 +8,7 @@ import pytest
 
 from lance_dataset.errors import FieldNotFoundError, FilterError
 from lance_dataset.expr.compiled import compile_filter
-from lance_dataset.expr.tree import And, Call, Column, Comparison, Constant, InList, walk
+from lance_dataset.expr.tree import And, Call, Column, Comparison, Constant, OneOf, walk
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_constants_are_folded(table):
 def test_in_list_and_calls_show_their_operands(table):
     tree = compile_filter("i IN (1, 2) AND starts_with(s, 'a')", table.schema).tree
     in_list, call = tree.operands
-    assert isinstance(in_list, InList)
-    assert [item.value.as_py() for item in in_list.items] == [1, 2]
+    assert isinstance(in_list, OneOf)
+    assert in_list.values.equals(pa.array([1, 2], table.schema.field("i").type))
     assert isinstance(call, Call)
     assert call.name == "starts_with"
     assert [type(argument) for argument in call.arguments] == [Column, Constant]

@@ -109,3 +109,56 @@ def test_the_same_text_is_compiled_once_for_a_schema() -> None:
     assert compile_filter("a = '5'", other).mask(pa.record_batch([["5"], ["x"]], schema=other)).to_pylist() == [True]
     for text in ("random() < a", "t < now()", "lower(s) = 'x'"):
         assert compile_filter(text, _SCHEMA) is not compile_filter(text, _SCHEMA)
+
+
+_LIST_ITEMS = st.one_of(
+    st.lists(st.integers(-(2**70), 2**70).map(str), min_size=1, max_size=5),
+    st.lists(st.integers(-200, 200).map(str), min_size=1, max_size=5),
+    st.lists(st.text('ab, ()-`"', max_size=3).map("'{}'".format), min_size=1, max_size=5),
+    st.lists(_CONSTANTS, min_size=1, max_size=4),
+)
+
+
+@given(
+    st.sampled_from([*_COLUMNS, "a + 1"]),
+    _LIST_ITEMS,
+    st.sampled_from([",", " , ", ",  "]),
+    st.sampled_from(["", "NOT "]),
+)
+def test_lists_read_in_one_step_mean_what_they_mean_one_by_one(
+    column: str, items: list[str], comma: str, word: str
+) -> None:
+    """A comment keeps the lexer from reading the list in one step."""
+    text, plain = (f"{column} {word}IN ({comma.join(items)}{end})" for end in ("", "/**/"))
+    try:
+        expected = bind(parse(plain), _SCHEMA, plain)
+    except FilterError as error:
+        message = str(error).split("\n", maxsplit=1)[0]
+        with pytest.raises(FilterError, match=f"^{re.escape(message)}"):
+            compile_filter(text, _SCHEMA)
+        return
+    for _ in range(2):
+        found = compile_filter(text, _SCHEMA)
+        assert found is not None
+        assert found.tree == expected
+
+
+def test_malformed_lists_are_refused_at_their_place() -> None:
+    for text, position in (("a IN (1, 2 3)", 11), ("a IN (1,, 2)", 8), ("a IN (1, 2,)", 11), ("s IN ('x' 'y')", 10)):
+        with pytest.raises(FilterError, match=rf"position {position}\b"):
+            compile_filter(text, _SCHEMA)
+    with pytest.raises(FilterError, match="Tuples are not supported"):
+        compile_filter("position(s IN (1, 2)) = 1", _SCHEMA)
+
+
+def test_null_is_no_member_of_a_list_and_hides_what_is_missing() -> None:
+    batch = pa.RecordBatch.from_pydict({"a": [1, 2, None]}, schema=pa.schema([_SCHEMA.field("a")]))
+    for text, expected in (
+        ("a IN (1, 3)", [True, False, None]),
+        ("a NOT IN (1, 3)", [False, True, None]),
+        ("a IN (1, NULL)", [True, None, None]),
+        ("a NOT IN (1, NULL)", [False, None, None]),
+    ):
+        found = compile_filter(text, batch.schema)
+        assert found is not None
+        assert found.evaluate(batch).to_pylist() == expected

@@ -26,10 +26,10 @@ from lance_dataset.expr.tree import (
     Comparison,
     Constant,
     Expression,
-    InList,
     IsNull,
     Like,
     Not,
+    OneOf,
     Or,
 )
 from lance_dataset.expr.type_rules import common_type, is_text, plain_type
@@ -209,7 +209,7 @@ def _boolean(node: Expression) -> Expression:
 
 def _inverted(call: _Invocation) -> Expression:
     (operand,) = call.operands
-    if isinstance(operand, IsNull | InList | Like):
+    if isinstance(operand, IsNull | OneOf | Like):
         return replace(operand, negated=not operand.negated)
     return Not(_truth(operand), type=_BOOLEAN)
 
@@ -241,19 +241,25 @@ def _membership(call: _Invocation) -> Expression:
     if isinstance(operand, Constant) or not isinstance(chosen, pa.ListScalar) or pa.types.is_nested(operand.type):
         raise _NoCounterpart
     values = chosen.values
+    if len(values) and values.type.equals(operand.type):
+        return OneOf(operand, values, type=_BOOLEAN)
     target = common_type(operand.type, values.type)
     narrow = [_narrowed(Constant(value, type=value.type), operand) for value in values]
     if all(item.type.equals(operand.type) for item in narrow):
         target = operand.type
     if target is None or not narrow:
         raise _NoCounterpart
-    return InList(_cast(operand, target), tuple(_cast(item, target) for item in narrow), type=_BOOLEAN)
+    cast = [_cast(item, target) for item in narrow]
+    constants = [item.value for item in cast if isinstance(item, Constant)]
+    if len(constants) < len(cast):
+        raise _NoCounterpart
+    return OneOf(_cast(operand, target), pa.array(constants, target), type=_BOOLEAN)
 
 
 def _conditional(call: _Invocation) -> Expression:
     test, then, otherwise = call.operands
     # DuckDB writes x IN (...) as "if x is valid then x in (...) else null", which is the meaning of IN here
-    guarded = isinstance(test, IsNull) and test.negated and isinstance(then, InList)
+    guarded = isinstance(test, IsNull) and test.negated and isinstance(then, OneOf)
     nothing = isinstance(otherwise, Constant) and not otherwise.value.is_valid
     if guarded and nothing and _uncast(then.operand) == _uncast(test.operand):  # type: ignore[attr-defined]
         return then

@@ -10,7 +10,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
-from typing import Any
 
 import pyarrow as pa
 
@@ -19,7 +18,7 @@ from lance_dataset.expr.bind_arithmetic import ArithmeticRules
 from lance_dataset.expr.bind_calls import CallRules
 from lance_dataset.expr.functions.registry import find_function
 from lance_dataset.expr.functions.statement import one_statement
-from lance_dataset.expr.literals import LiteralMismatch, shortest_decimal
+from lance_dataset.expr.literals import LiteralMismatch, literal_array, shortest_decimal
 from lance_dataset.expr.tree import (
     And,
     Arithmetic,
@@ -39,9 +38,11 @@ from lance_dataset.expr.tree import (
     IsTruth,
     Like,
     Literal,
+    Literals,
     Name,
     Negate,
     Not,
+    OneOf,
     Or,
 )
 from lance_dataset.expr.type_rules import common_type, is_list, is_text, plain_type
@@ -199,40 +200,32 @@ class _Binder(CallRules, ArithmeticRules):
 
     def in_list(self, node: InList) -> Expression:
         operand = self.bind(node.operand)
-        literals = self.literals_of(operand, node.items)
-        if literals is not None:
-            return InList(operand, literals, node.negated, type=pa.bool_(), position=node.position)
-        items = [self.bind(item) for item in node.items]
+        found = self.plain_values(operand, node.items)
+        if found is not None:
+            return OneOf(operand, found, node.negated, type=pa.bool_(), position=node.position)
+        written = node.items.each() if isinstance(node.items, Literals) else node.items
+        items = [self.bind(item) for item in written]
         if isinstance(operand, Constant) or not all(isinstance(item, Constant) for item in items):
             return self.any_equal(operand, items, node)
         met = [self.meet(operand, item, node) for item in items]
         self.require_comparable(met[0][0], node)
         target = reduce(lambda known, pair: common_type(known, pair[0].type) or known, met, operand.type)
-        values = tuple(self.cast(item, target) for _, item in met)
-        return InList(self.cast(operand, target), values, node.negated, type=pa.bool_(), position=node.position)
+        cast = [self.cast(item, target) for _, item in met]
+        constants = [item.value for item in cast if isinstance(item, Constant)]
+        if len(constants) < len(cast):  # one fails to convert, in a branch that rows may not need
+            return self.any_equal(operand, items, node)
+        values = pa.array(constants, target)  # not through Python, whose dates and times have smaller ranges
+        return OneOf(self.cast(operand, target), values, node.negated, type=pa.bool_(), position=node.position)
 
     @staticmethod
-    def literals_of(operand: Expression, items: Sequence[Expression]) -> tuple[Constant, ...] | None:
+    def plain_values(operand: Expression, items: tuple[Expression, ...] | Literals) -> pa.Array | None:
         """Return literals converted to the type of a column, all in one step; None if some literal does not fit."""
         if not isinstance(operand, Column):
             return None
-        kind = operand.type
-        floating = pa.types.is_floating(kind)
-        wanted = (int, Decimal) if floating else (int,) if pa.types.is_integer(kind) else (str,) * is_text(kind)
-        literals: list[Any] = [item.value for item in items if isinstance(item, Literal)]
-        values = [value for value in literals if type(value) in wanted]
-        if len(values) < len(items):
-            return None
-        try:
-            scalars = (
-                pa.array([float(value) for value in values], pa.float64()).cast(kind)
-                if floating
-                else pa.array(values, kind)
-            )
-        except (pa.ArrowInvalid, OverflowError):
-            return None
-        found = zip(scalars, items, strict=True)
-        return tuple(Constant(scalar, type=kind, position=item.position) for scalar, item in found)
+        if isinstance(items, Literals):
+            return literal_array(items.values, operand.type)
+        literals = [item.value for item in items if isinstance(item, Literal)]
+        return literal_array(literals, operand.type) if len(literals) == len(items) else None
 
     def any_equal(self, operand: Expression, items: Sequence[Expression], node: InList) -> Expression:
         tests = tuple(self.compare("=", operand, item, node) for item in items)

@@ -18,12 +18,12 @@ from lance_dataset.expr.tree import (
     Constant,
     Expression,
     FieldAccess,
-    InList,
     IsDistinct,
     IsNull,
     IsTruth,
     Like,
     Not,
+    OneOf,
     Or,
     walk,
 )
@@ -33,7 +33,7 @@ __all__ = ["case_evaluator"]
 Evaluator = Callable[[pa.RecordBatch], Any]
 #: Nodes that never fail, so that computing them for rows that do not need them only costs time.
 #: Name of the column that remembers the places of rows while they are split up.
-_TOTAL = (And, Case, Column, Comparison, Constant, FieldAccess, InList, IsDistinct, IsNull, IsTruth, Like, Not, Or)
+_TOTAL = (And, Case, Column, Comparison, Constant, FieldAccess, IsDistinct, IsNull, IsTruth, Like, Not, OneOf, Or)
 #: Name of the column that remembers the places of rows while they are parted.
 _PLACE = "\0place"
 

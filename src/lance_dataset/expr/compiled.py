@@ -209,7 +209,7 @@ def _shaped_tree(
     alike = known.get(shape)
     tree = None if alike is None else alike.bound(tokens)
     if alike is not None and tree is not None:
-        return tree, alike.field_paths, True
+        return tree, alike.field_paths, len(text) <= _MOST_CHARACTERS
     try:
         parsed = parse(text, tokens)
         tree = bind(parsed, schema, text, tables=tables)
@@ -217,14 +217,16 @@ def _shaped_tree(
         raise FilterError("The filter is nested too deeply") from None
     _require_boolean(tree.type, text)
     paths = _field_paths(tree, schema)
-    made = FilterShape.of(parsed, tree, paths, tokens) if len(tokens) <= _MOST_TOKENS else None
+    short = len(tokens) <= _MOST_TOKENS and len(text) <= _MOST_CHARACTERS
+    made = FilterShape.of(parsed, tree, paths, tokens) if short else None
     if made is not None:
         known[shape] = made
     return tree, paths, made is not None
 
 
-#: Shapes of filters with more tokens, such as long lists, are not kept.
+#: Longer filters and their shapes are not kept, because they would take up memory.
 _MOST_TOKENS = 256
+_MOST_CHARACTERS = 1 << 16
 _SHAPES: BySchema[Shape, FilterShape] = BySchema()
 #: Filters that were compiled before, by their text: programs make scanners with the same filter again and again.
 _FILTERS: BySchema[str, Filter] = BySchema()

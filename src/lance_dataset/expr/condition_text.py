@@ -10,11 +10,11 @@ from lance_dataset.expr.tree import (
     Comparison,
     Constant,
     Expression,
-    InList,
     IsNull,
     IsTruth,
     Like,
     Not,
+    OneOf,
 )
 from lance_dataset.types.geoarrow import geometry_layout
 
@@ -35,9 +35,9 @@ def condition_text(node: Expression) -> str:
         return f"NOT ({condition_text(node.operand)})"
     if isinstance(node, Comparison):
         return f"{condition_text(node.left)} {node.operator} {condition_text(node.right)}"
-    if isinstance(node, InList):
-        items = [condition_text(item) for item in node.items[:_SHOWN_ITEMS]]
-        more = ["..."] if len(node.items) > _SHOWN_ITEMS else []
+    if isinstance(node, OneOf):
+        items = [_value_text(value) for value in node.values[:_SHOWN_ITEMS]]
+        more = ["..."] if len(node.values) > _SHOWN_ITEMS else []
         return f"{condition_text(node.operand)} {_negation(node.negated)}IN ({', '.join(items + more)})"
     if isinstance(node, IsNull):
         return f"{condition_text(node.operand)} IS {_negation(node.negated)}NULL"

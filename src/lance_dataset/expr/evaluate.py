@@ -38,13 +38,13 @@ from lance_dataset.expr.tree import (
     Element,
     Expression,
     FieldAccess,
-    InList,
     IsDistinct,
     IsNull,
     IsTruth,
     Like,
     Negate,
     Not,
+    OneOf,
     Or,
 )
 
@@ -147,8 +147,8 @@ def _(node: IsTruth) -> Evaluator:
 
 
 @compile_tree.register
-def _(node: InList) -> Evaluator:
-    kernel = in_kernel([item.value for item in node.items if isinstance(item, Constant)], node.operand.type)
+def _(node: OneOf) -> Evaluator:
+    kernel = in_kernel(node.values)
     if node.negated:
         return _unary(node.operand, lambda value: pc.invert(kernel(value)))
     return _unary(node.operand, kernel)

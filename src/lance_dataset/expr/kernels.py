@@ -145,17 +145,16 @@ def truth_kernel(truth: bool, negated: bool) -> Callable[[Datum], Datum]:
     return kernel
 
 
-def in_kernel(values: list[pa.Scalar], operand: pa.DataType) -> Callable[[Datum], Datum]:
-    """Return the kernel of ``IN`` over constants of the operand's type."""
-    known = [value for value in values if value.is_valid]
-    value_set = pa.array(known, operand)  # not through Python, whose dates and times have smaller ranges
+def in_kernel(values: pa.Array) -> Callable[[Datum], Datum]:
+    """Return the kernel of ``IN`` over values of the operand's type."""
+    has_null = values.null_count > 0
+    value_set = values.drop_null() if has_null else values
     missing = pa.scalar(None, pa.bool_())
-    has_null = len(known) < len(values)
-    normalise = pa.types.is_floating(operand)
-    zero = pa.scalar(0.0, operand) if normalise else None
+    normalise = pa.types.is_floating(values.type)
+    zero = pa.scalar(0.0, values.type) if normalise else None
     if normalise:
         value_set = pc.add(value_set, zero)
-    test = member_test(value_set) if known else None
+    test = member_test(value_set) if len(value_set) else None
 
     def kernel(value: Datum) -> Datum:
         if test is not None and isinstance(value, pa.Array):

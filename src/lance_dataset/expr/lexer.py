@@ -25,6 +25,7 @@ class TokenKind(Enum):
     INTEGER = "integer"
     DECIMAL = "number"
     BINARY = "binary literal"
+    LITERALS = "list"
     OPERATOR = "operator"
     END = "end of the filter"
 
@@ -39,14 +40,14 @@ class Token(NamedTuple):
     text
         The token as written.
     value
-        Decoded literal value, the unquoted name, or the operator.
+        Decoded literal value, those of a list, the unquoted name, or the operator.
     position
         0-based character position in the filter text.
     """
 
     kind: TokenKind
     text: str
-    value: str | int | bytes | Decimal
+    value: str | int | bytes | Decimal | tuple[int, ...] | tuple[str, ...]
     position: int
 
     @property
@@ -70,6 +71,10 @@ _TOKEN = re.compile(
 )
 #: Longer digit strings do not fit any integer type.
 _LONGEST_INTEGER = 100
+#: What the list of an IN is searched for; its commas and digits are checked when it is converted.
+_INTEGERS = re.compile(r"[-0-9,\s]+")
+_STRINGS = re.compile(r"\s*'[^']*'(?:\s*,\s*'[^']*')+\s*")
+_STRING = re.compile(r"'([^']*)'")
 _UNTERMINATED = {"'": "string literal", '"': "string literal", "`": "quoted name"}
 
 
@@ -91,6 +96,12 @@ def tokenize(text: str) -> list[Token]:
         if group == "operator":
             written = match.group()
             tokens.append(Token(operator, written, written, position))
+            if written == "(" and len(tokens) > 1 and tokens[-2].keyword == "IN":
+                literals = _literals(text, position + 1)
+                if literals is not None:
+                    tokens.append(literals)
+                    position += 1 + len(literals.text)
+                    continue
         elif group == "comment":
             raise FilterError("Unterminated comment", text, position)
         elif group != "space":
@@ -120,6 +131,22 @@ def _token(match: re.Match[str], text: str) -> Token:
     if group == "binary":
         return Token(TokenKind.BINARY, written, _binary(written, text, position), position)
     return _number(written, text, position)
+
+
+def _literals(text: str, start: int) -> Token | None:
+    """Return the plain integers or strings up to the closing bracket as one token; None if there is something else."""
+    found = _INTEGERS.match(text, start) or _STRINGS.match(text, start)
+    if found is None or text[found.end() : found.end() + 1] != ")":
+        return None
+    written = found.group()
+    if found.re is _STRINGS:
+        return Token(TokenKind.LITERALS, written, tuple(_STRING.findall(written)), start)
+    parts = written.split(",")
+    try:
+        integers = tuple(map(int, parts)) if len(parts) > 1 and len(max(parts, key=len)) <= _LONGEST_INTEGER else ()
+    except ValueError:
+        return None
+    return Token(TokenKind.LITERALS, written, integers, start) if integers else None
 
 
 def _number(written: str, text: str, position: int) -> Token:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 
 import pyarrow as pa
@@ -11,7 +12,14 @@ import pyarrow as pa
 from lance_dataset.expr.tree import Literal, LiteralValue
 from lance_dataset.expr.type_rules import is_binary, is_text
 
-__all__ = ["LiteralMismatch", "convert_literal", "natural_scalar", "parse_timestamp", "shortest_decimal"]
+__all__ = [
+    "LiteralMismatch",
+    "convert_literal",
+    "literal_array",
+    "natural_scalar",
+    "parse_timestamp",
+    "shortest_decimal",
+]
 
 #: Digits of the widest decimals.
 _WIDEST = 76
@@ -60,6 +68,23 @@ def convert_literal(literal: Literal, target: pa.DataType) -> pa.Scalar:
     if isinstance(value, (int, Decimal)):
         return _number(value, target)
     return _require(pa.types.is_interval(target), value, target)
+
+
+def literal_array(values: Sequence[LiteralValue], target: pa.DataType) -> pa.Array | None:
+    """Return plain literals as values of a type, all in one step; None if one is not plain, or does not fit."""
+    kinds = set(map(type, values))
+    floating = pa.types.is_floating(target)
+    wanted = (
+        {int, Decimal} if floating else {int} if pa.types.is_integer(target) else {str} if is_text(target) else set()
+    )
+    if not kinds <= wanted:
+        return None
+    try:
+        if floating:
+            return pa.array(list(map(float, values)), pa.float64()).cast(target)  # type: ignore[arg-type]
+        return pa.array(values, target)
+    except (pa.ArrowInvalid, OverflowError):
+        return None
 
 
 def _require(fits: bool, value: LiteralValue, target: pa.DataType) -> pa.Scalar:

@@ -19,20 +19,20 @@ from lance_dataset.expr.tree import (
     Concatenation,
     Constant,
     Expression,
-    InList,
     IsDistinct,
     IsNull,
     IsTruth,
     Like,
     Negate,
     Not,
+    OneOf,
     Or,
 )
 
 __all__ = ["may_be_null"]
 
 #: Nodes that are null where an operand is null.
-_STRICT = (And, Arithmetic, Comparison, Concatenation, InList, IsDistinct, IsTruth, Like, Negate, Not, Or)
+_STRICT = (And, Arithmetic, Comparison, Concatenation, IsDistinct, IsTruth, Like, Negate, Not, OneOf, Or)
 _STRICT_FUNCTIONS = frozenset(("starts_with",))
 
 
@@ -46,6 +46,8 @@ def may_be_null(node: Expression, schema: pa.Schema) -> bool:
         return False
     if isinstance(node, Cast):
         return node.lenient or may_be_null(node.operand, schema)
+    if isinstance(node, OneOf) and node.values.null_count:
+        return True
     children = [may_be_null(child, schema) for child in node.children()]
     if isinstance(node, Call):
         if node.name == "coalesce":

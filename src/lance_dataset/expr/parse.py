@@ -28,6 +28,7 @@ from lance_dataset.expr.tree import (
     IsTruth,
     Like,
     Literal,
+    Literals,
     Name,
     Negate,
     Not,
@@ -78,6 +79,7 @@ _RESERVED = {"AND", "OR", "IS", "IN", "LIKE", "ILIKE", "BETWEEN", "WHERE", "FROM
 _TYPED_LITERALS = {"DATE", "TIMESTAMP", "DATETIME", "DECIMAL", "NUMERIC"}
 _BARE_CALLS = {"CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_TIME"}
 _MAX_DEPTH = 200
+_NO_TUPLES = "Tuples are not supported in filters"
 
 
 def parse(text: str, tokens: list[Token] | None = None) -> Expression:
@@ -266,6 +268,12 @@ class _Parser(SpecialForms):
         self.expect("(")
         if self.peek(0).keyword == "SELECT":
             raise self.error("Subqueries are not supported in filters")
+        listed = self.peek(0)
+        if isinstance(listed.value, tuple):
+            self.advance()
+            self.expect(")")
+            literals = Literals(listed.value, listed.text, position=listed.position)
+            return InList(operand, literals, negated, position=token.position)
         items = self.expressions(")")
         if not items:
             raise self.error("IN needs at least one value", token)
@@ -337,6 +345,8 @@ class _Parser(SpecialForms):
             return Name((str(token.value),), True, position=token.position)
         if token.kind is TokenKind.NAME:
             return self.word()
+        if token.kind is TokenKind.LITERALS:
+            raise self.error(_NO_TUPLES)
         raise self.error("Expected an expression, found the end of the filter")
 
     def prefix_operator(self) -> Expression:
@@ -344,7 +354,7 @@ class _Parser(SpecialForms):
         if self.accept("("):
             inner = self.expression(0)
             if self.peek(0).value == "," and self.peek(0).kind is TokenKind.OPERATOR:
-                raise self.error("Tuples are not supported in filters", token)
+                raise self.error(_NO_TUPLES, token)
             self.expect(")")
             return inner
         if self.accept("["):

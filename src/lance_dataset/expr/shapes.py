@@ -7,14 +7,27 @@ parameterization.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from lance_dataset.expr.lexer import Token, TokenKind
-from lance_dataset.expr.literals import LiteralMismatch, convert_literal
-from lance_dataset.expr.tree import And, Column, Comparison, Constant, Expression, InList, Literal, Name, Not, Or
+from lance_dataset.expr.literals import LiteralMismatch, convert_literal, literal_array
+from lance_dataset.expr.tree import (
+    And,
+    Column,
+    Comparison,
+    Constant,
+    Expression,
+    InList,
+    Literal,
+    Literals,
+    Name,
+    Not,
+    OneOf,
+    Or,
+)
 
 __all__ = ["BySchema", "FilterShape", "shape_of"]
 
@@ -23,15 +36,18 @@ _Value = TypeVar("_Value")
 Shape: TypeAlias = "tuple[str | TokenKind, ...]"
 
 #: Tokens that filters of one shape may differ in.
-_FREE: Final = (TokenKind.INTEGER, TokenKind.STRING)
+_FREE: Final = (TokenKind.INTEGER, TokenKind.STRING, TokenKind.LITERALS)
 #: Nodes that bind to nodes of the same kind, whatever the constants are.
-_PLAIN: Final = (And, Or, Not, Comparison, InList)
+_PLAIN: Final = (And, Or, Not, Comparison)
 _MOST_SCHEMAS: Final = 16
 _MOST_SHAPES: Final = 256
 
 
+_Found: TypeAlias = "list[tuple[Constant | OneOf, tuple[int, ...]]]"
+
+
 def shape_of(tokens: Sequence[Token]) -> Shape:
-    """Return what filters of one shape have in common: all tokens but the values of integers and strings."""
+    """Return what filters of one shape have in common: all tokens but the values of integers, strings and lists."""
     return tuple(token.kind if token.kind in _FREE else token.text for token in tokens)
 
 
@@ -46,21 +62,28 @@ class FilterShape:
     field_paths
         Paths of the columns that it reads.
     constants
-        Constants of the filter, each with the number of the token that it was written as.
+        Constants and lists of the filter, each with the numbers of the tokens that it was written as.
     """
 
     tree: Expression
     field_paths: tuple[tuple[str, ...], ...]
-    constants: tuple[tuple[Constant, int], ...]
+    constants: tuple[tuple[Constant | OneOf, tuple[int, ...]], ...]
 
     def bound(self, tokens: Sequence[Token]) -> Expression | None:
         """Return the filter with the constants of other tokens of the shape; None if one of them does not fit."""
-        made: dict[int, Constant] = {}
-        for constant, number in self.constants:
-            value = _converted(tokens[number], constant.type)
-            if value is None:
-                return None
-            made[id(constant)] = Constant(value, type=constant.type, position=tokens[number].position)
+        made: dict[int, Constant | OneOf] = {}
+        for node, numbers in self.constants:
+            written = [tokens[number] for number in numbers]
+            if isinstance(node, OneOf):
+                values = _list_of(written, node.values.type)
+                if values is None:
+                    return None
+                made[id(node)] = OneOf(node.operand, values, node.negated, type=node.type, position=node.position)
+            else:
+                value = _converted(written[0], node.type)
+                if value is None:
+                    return None
+                made[id(node)] = Constant(value, type=node.type, position=written[0].position)
         return _with_constants(self.tree, made)
 
     @staticmethod
@@ -79,8 +102,8 @@ class FilterShape:
             Its tokens.
         """
         numbers = {token.position: number for number, token in enumerate(tokens) if token.kind in _FREE}
-        found: list[tuple[Constant, int]] = []
-        if not _collect(parsed, bound, numbers, tokens, found) or len(found) != len(numbers):
+        found: _Found = []
+        if not _collect(parsed, bound, numbers, tokens, found) or sum(len(of) for _, of in found) != len(numbers):
             return None
         return FilterShape(bound, field_paths, tuple(found))
 
@@ -97,12 +120,20 @@ def _converted(token: Token, kind: pa.DataType) -> pa.Scalar | None:
     return scalar if scalar.type.equals(kind) else None
 
 
+def _list_of(written: Sequence[Token], kind: pa.DataType) -> pa.Array | None:
+    """Return the values of a list as an array; None if one of them has no such value."""
+    listed = written[0].value
+    if isinstance(listed, tuple):
+        return literal_array(listed, kind)
+    return literal_array([token.value for token in written if not isinstance(token.value, tuple)], kind)
+
+
 def _collect(
     parsed: Expression,
     bound: Expression,
     numbers: dict[int, int],
     tokens: Sequence[Token],
-    found: list[tuple[Constant, int]],
+    found: _Found,
 ) -> bool:
     """Add the constants of a tree; return False if it was not bound node by node."""
     if isinstance(parsed, Name):
@@ -111,9 +142,11 @@ def _collect(
         number = numbers.get(parsed.position)
         if number is None or not isinstance(bound, Constant) or bound.position != parsed.position:
             return False
-        found.append((bound, number))
+        found.append((bound, (number,)))
         value = _converted(tokens[number], bound.type)
         return value is not None and value.equals(bound.value)
+    if isinstance(parsed, InList):
+        return isinstance(bound, OneOf) and _collect_list(parsed, bound, numbers, tokens, found)
     if type(parsed) is not type(bound) or not isinstance(parsed, _PLAIN):
         return False
     mine, theirs = parsed.children(), bound.children()
@@ -124,8 +157,21 @@ def _collect(
     )
 
 
-def _with_constants(node: Expression, made: dict[int, Constant]) -> Expression:
-    if isinstance(node, Constant):
+def _collect_list(
+    parsed: InList, bound: OneOf, numbers: dict[int, int], tokens: Sequence[Token], found: _Found
+) -> bool:
+    items = (parsed.items,) if isinstance(parsed.items, Literals) else parsed.items
+    of = [numbers.get(item.position) for item in items if isinstance(item, Literal | Literals)]
+    known = tuple(number for number in of if number is not None)
+    if len(known) < len(items) or not (isinstance(parsed.operand, Name) and isinstance(bound.operand, Column)):
+        return False
+    found.append((bound, known))
+    values = _list_of([tokens[number] for number in known], bound.values.type)
+    return values is not None and values.equals(bound.values)
+
+
+def _with_constants(node: Expression, made: dict[int, Constant | OneOf]) -> Expression:
+    if isinstance(node, Constant | OneOf):
         return made[id(node)]
     if isinstance(node, Comparison):
         left, right = _with_constants(node.left, made), _with_constants(node.right, made)
@@ -134,8 +180,6 @@ def _with_constants(node: Expression, made: dict[int, Constant]) -> Expression:
         return type(node)(tuple(_with_constants(each, made) for each in node.operands), type=node.type)
     if isinstance(node, Not):
         return Not(_with_constants(node.operand, made), type=node.type)
-    if isinstance(node, InList):
-        return replace(node, items=tuple(_with_constants(each, made) for each in node.items))
     return node
 
 

@@ -1,12 +1,14 @@
 """Expression tree of filters and computed columns.
 
 The parser builds a tree of `Name`, `Literal` and untyped nodes. Binding it to a schema gives a tree in which every node
-has its Arrow type, names are `Column`, literals are `Constant`, and implied conversions are explicit `Cast` nodes. Both
-are immutable. Consumers (execution, index selection, page pruning) walk the bound tree with `match` or `walk`.
+has its Arrow type, names are `Column`, literals are `Constant`, lists of them are `OneOf`, and implied conversions are
+explicit `Cast` nodes. Both are immutable. Consumers (execution, index selection, page pruning) walk the bound tree with
+`match` or `walk`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
@@ -36,9 +38,11 @@ __all__ = [
     "Like",
     "Literal",
     "LiteralValue",
+    "Literals",
     "Name",
     "Negate",
     "Not",
+    "OneOf",
     "Or",
     "is_volatile",
     "walk",
@@ -110,6 +114,26 @@ class Literal(Expression):
     """A literal as written (unbound); numbers with a point or an exponent are `Decimal`."""
 
     value: LiteralValue
+
+
+@dataclass(frozen=True)
+class Literals(Expression):
+    """A list of integers or of strings as written (unbound), one node for all, because such lists may be long."""
+
+    values: tuple[int, ...] | tuple[str, ...]
+    text: str
+
+    def each(self) -> tuple[Literal, ...]:
+        """Return a node for each literal."""
+        places = _LITERAL.finditer(self.text)
+        return tuple(
+            Literal(value, position=self.position + place.start())
+            for value, place in zip(self.values, places, strict=True)
+        )
+
+
+#: A literal of a list that is held as one node.
+_LITERAL = re.compile(r"-?[0-9]+|'[^']*'")
 
 
 @dataclass(frozen=True)
@@ -213,10 +237,19 @@ class IsTruth(Expression):
 
 @dataclass(frozen=True)
 class InList(Expression):
-    """``[NOT] IN``; once bound every item is a `Constant` of the operand's type."""
+    """``[NOT] IN`` as written (unbound)."""
 
     operand: Expression
-    items: tuple[Expression, ...]
+    items: tuple[Expression, ...] | Literals
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class OneOf(Expression):
+    """``[NOT] IN`` constants: `values` has the operand's type, and may hold nulls."""
+
+    operand: Expression
+    values: pa.Array
     negated: bool = False
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, UnsupportedError
 from lance_dataset.expr.compiled import compile_filter
-from lance_dataset.expr.tree import And, Column, Comparison, Constant, Expression, InList, Or
+from lance_dataset.expr.tree import And, Column, Comparison, Constant, Expression, OneOf, Or
 from lance_dataset.memwal.details import ShardingSpec, find_details
 from lance_dataset.memwal.keys import KeyColumns
 from lance_dataset.memwal.sharding import sharding_values
@@ -106,8 +106,8 @@ class ShardRouting:
             for column, constant in ((node.left, node.right), (node.right, node.left)):
                 if self._is_column(column):
                     return _constants([constant])
-        if isinstance(node, InList) and not node.negated and self._is_column(node.operand):
-            return _constants(node.items)
+        if isinstance(node, OneOf) and not node.negated and self._is_column(node.operand):
+            return list(node.values.drop_null())
         return None
 
     def _is_column(self, node: Expression) -> bool:

@@ -24,11 +24,11 @@ from lance_dataset.expr.tree import (
     Comparison,
     Constant,
     Expression,
-    InList,
     IsDistinct,
     IsNull,
     IsTruth,
     Not,
+    OneOf,
     Or,
 )
 from lancecodec.intervals import FLOAT, MOST_INTERVALS, SIGNED, UNSIGNED, IntervalTest
@@ -40,7 +40,7 @@ _MOST_CONSTANTS = 256
 #: Nodes that only combine the results of comparisons.
 _LOGIC = (And, Or, Not, IsTruth)
 #: Nodes that compare their operands.
-_COMPARISONS = (Comparison, IsDistinct, InList, IsNull)
+_COMPARISONS = (Comparison, IsDistinct, OneOf, IsNull)
 
 
 def interval_test(filter: Filter, arrow_type: pa.DataType) -> IntervalTest | None:
@@ -99,6 +99,8 @@ def _compared(node: Expression, path: tuple[str, ...], arrow_type: pa.DataType) 
                     yield child.value
             elif not (isinstance(child, Column) and child.path == path and child.type.equals(arrow_type)):
                 yield None
+        if isinstance(node, OneOf):
+            yield from node.values.drop_null() if node.values.type.equals(arrow_type) else (None,)
     else:
         yield None
 

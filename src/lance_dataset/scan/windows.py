@@ -29,6 +29,8 @@ _GAP_BYTES = 256 << 10
 _FEW_RANGES = 8
 #: Many ranges that cover less than this share of the rows they span are read row by row.
 _SCATTERED = 0.25
+#: So are many ranges of fewer rows on average, because a range costs as much as some hundred single rows.
+_SHORT_RANGE = 256
 #: Factor by which windows grow if they start small.
 _GROWTH = 4
 #: Maximum number of fragments in a window.
@@ -72,7 +74,7 @@ class Slice:
         """True if the ranges are many and small, like those of rows that a filter names."""
         if len(self.ranges) <= _FEW_RANGES:
             return False
-        return self.width < _SCATTERED * (self.ranges[-1][1] - self.ranges[0][0])
+        return self.width < max(_SCATTERED * (self.ranges[-1][1] - self.ranges[0][0]), _SHORT_RANGE * len(self.ranges))
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:

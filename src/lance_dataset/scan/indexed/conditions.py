@@ -24,11 +24,11 @@ from lance_dataset.expr.tree import (
     Comparison,
     Constant,
     Expression,
-    InList,
     IsNull,
     IsTruth,
     Like,
     Not,
+    OneOf,
     Or,
 )
 from lance_dataset.index.open_segments import IndexedValue
@@ -196,7 +196,7 @@ class _Reading:
         """Return the operand of a condition, and what makes the condition on its values."""
         if isinstance(node, Comparison):
             return self._comparison(node, negated)
-        if isinstance(node, InList):
+        if isinstance(node, OneOf):
             return self._in_list(node, negated)
         if isinstance(node, IsNull | IsTruth) and not negated and (contained := _text(node)) is not None:
             return contained
@@ -225,12 +225,10 @@ class _Reading:
         value, operator = constant.value, _NEGATED[operator] if negated else operator
         return column, lambda order: _compared(operator, value, order)
 
-    def _in_list(self, node: InList, negated: bool) -> _Condition | None:
-        values = [item.value for item in node.items if isinstance(item, Constant)]
-        if len(values) < len(node.items) or any(value.type != node.operand.type for value in values):
+    def _in_list(self, node: OneOf, negated: bool) -> _Condition | None:
+        if pa.types.is_floating(node.values.type) and pc.any(pc.is_nan(node.values)).as_py():
             return None
-        if pa.types.is_floating(node.operand.type) and any(value.as_py() != value.as_py() for value in values):
-            return None
+        values = list(node.values)
         if not (node.negated ^ negated):
             return node.operand, lambda order: _one_of(values, order)
         return node.operand, lambda order: _none_of(values, order)

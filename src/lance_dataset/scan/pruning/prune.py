@@ -39,7 +39,6 @@ from lance_dataset.expr.tree import (
     Constant,
     Expression,
     FieldAccess,
-    InList,
     IsDistinct,
     IsNull,
     IsTruth,
@@ -47,6 +46,7 @@ from lance_dataset.expr.tree import (
     Literal,
     Negate,
     Not,
+    OneOf,
     Or,
     walk,
 )
@@ -78,7 +78,7 @@ Path: TypeAlias = "tuple[str, ...]"
 
 #: Nodes that never raise an error of their own.
 _HARMLESS = (
-    *(Column, Constant, Literal, FieldAccess, Comparison, IsDistinct, And, Or, Not, IsNull, IsTruth, InList, Like),
+    *(Column, Constant, Literal, FieldAccess, Comparison, IsDistinct, And, Or, Not, IsNull, IsTruth, OneOf, Like),
     *(Concatenation, Case),
 )
 #: Functions that are defined for all values. Relations of geometries are, unless a value is not a geometry at all.
@@ -275,9 +275,8 @@ class _Analysis:
     def truth_test(self, node: IsTruth) -> Truth:
         return is_truth(self.truth(node.operand), node.truth, node.negated)
 
-    def member(self, node: InList) -> Truth:
-        items = [item.value for item in node.items if isinstance(item, Constant)]
-        return in_list(self.values(node.operand), items, node.negated)
+    def member(self, node: OneOf) -> Truth:
+        return in_list(self.values(node.operand), list(node.values), node.negated)
 
     def prefixed(self, node: Like | Call) -> Truth:
         test = _prefix_test(node)
@@ -295,7 +294,7 @@ _TRUTH: dict[type[Expression], Callable[[_Analysis, Any], Truth]] = {
     Not: _Analysis.negation,
     IsNull: _Analysis.null_test,
     IsTruth: _Analysis.truth_test,
-    InList: _Analysis.member,
+    OneOf: _Analysis.member,
     Like: _Analysis.prefixed,
     Call: _Analysis.prefixed,
 }

@@ -9,9 +9,10 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_dataset.expr.tree import And, Column, Comparison, Constant, Expression, InList, Or
+from lance_dataset.expr.tree import And, Column, Comparison, Constant, Expression, OneOf, Or
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.pruning.prune import may_fail
 from lance_dataset.scan.request import ScanRequest
@@ -112,8 +113,8 @@ def _named(reader: TableReader, node: Expression) -> _Intervals | None:
         return reduce(_Intervals.union if isinstance(node, Or) else _Intervals.intersection, known)
     if isinstance(node, Comparison) and node.operator in _FLIPPED:
         return _compared(reader, node)
-    if isinstance(node, InList) and not node.negated:
-        return _chosen(reader, node.operand, node.items)
+    if isinstance(node, OneOf) and not node.negated:
+        return _chosen(reader, node.operand, node.values)
     return None
 
 
@@ -122,7 +123,9 @@ def _compared(reader: TableReader, node: Comparison) -> _Intervals | None:
     if isinstance(constant, Column):
         column, constant, operator = constant, column, _FLIPPED[operator]
     if operator == "=":
-        return _chosen(reader, column, (constant,))
+        if not isinstance(constant, Constant):
+            return None
+        return _chosen(reader, column, pa.array([constant.value], constant.type))
     if not isinstance(column, Column) or column.path[0] not in _FINDERS or not isinstance(constant, Constant):
         return None
     value = constant.value.as_py()
@@ -153,13 +156,12 @@ def _numbers_between(reader: TableReader, first: int, last: int) -> _Intervals:
     return _Intervals(firsts[order], lasts[order])
 
 
-def _chosen(reader: TableReader, column: Expression | None, items: tuple[Expression, ...]) -> _Intervals | None:
-    if not isinstance(column, Column) or column.path[0] not in _FINDERS or not items:
+def _chosen(reader: TableReader, column: Expression, values: pa.Array) -> _Intervals | None:
+    """Return the addresses of the rows that have one of some values in a column that names rows."""
+    if not isinstance(column, Column) or column.path[0] not in _FINDERS or not pa.types.is_integer(values.type):
         return None
-    values = [item.value.as_py() for item in items if isinstance(item, Constant)]
-    if len(values) < len(items) or not all(value is None or isinstance(value, int) for value in values):
-        return None
-    named = np.array(sorted({value for value in values if value is not None and 0 <= value <= _HIGHEST}), np.uint64)
+    known = np.asarray(values.drop_null())
+    named = np.unique(known[known >= 0]).astype(np.uint64)
     return _Intervals.of(_FINDERS[column.path[0]](reader, named))
 
 
