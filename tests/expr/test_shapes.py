@@ -162,3 +162,49 @@ def test_null_is_no_member_of_a_list_and_hides_what_is_missing() -> None:
         found = compile_filter(text, batch.schema)
         assert found is not None
         assert found.evaluate(batch).to_pylist() == expected
+
+
+_PIECES = st.sampled_from(
+    [
+        *(" AND ", " OR ", "NOT ", "(", ")", "a = 5", "a = 71", "x.y = 5", "`a` = 5", "a = 5AND b = 3"),
+        *("s = 'x'", "s = 'it''s'", 's = "x 7"', "s = '`'", "s = '--'", "s = ')'", "s = X'61'"),
+        *("f = 1.5", "f < 2e3", "f > .5", "-- it's 5\n", "/* 5 ' */", "/*'*/"),
+        *("a IN (5)", "a IN (5, 6)", "s IN ('x')", "s IN ('x', 'y')"),
+    ]
+)
+
+
+@given(st.lists(st.tuples(_PIECES, _PIECES, _PIECES), min_size=1, max_size=3))
+def test_quick_looks_never_mistake_one_filter_for_another(parts: list[tuple[str, str, str]]) -> None:
+    for text in ("".join(pieces) for pieces in parts):
+        try:
+            expected = bind(parse(text), _SCHEMA, text)
+            assert pa.types.is_boolean(expected.type)
+        except (FilterError, AssertionError):
+            with pytest.raises(FilterError):
+                compile_filter(text, _SCHEMA)
+            continue
+        for _ in range(2):
+            found = compile_filter(text, _SCHEMA)
+            assert found is not None
+            assert found.tree == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "kept"),
+    [
+        (["a = 5", "a = 71", "a = 5"], [[True, False], [False, True], [True, False]]),
+        (["s = '5'", "s = '--'", "s = ''"], [[True, False], [False, True], [False, False]]),
+        (["s IN ('5')", "s IN ('5', '--')", "s IN ('--', 'x', 'y')"], [[True, False], [True, True], [False, True]]),
+        (["a IN (5)", "a IN (5, 71)", "a IN (-5, 71)"], [[True, False], [True, True], [False, True]]),
+        (["s = '5' -- 1", "s = '--' -- 2", "s = '5' -- it's"], [[True, False], [False, True], [True, False]]),
+        (["`a` = 5", "`a` = 71"], [[True, False], [False, True]]),
+    ],
+)
+def test_rows_kept_by_filters_of_one_shape(texts: list[str], kept: list[list[bool]]) -> None:
+    schema = pa.schema([_SCHEMA.field("a"), _SCHEMA.field("s")])
+    batch = pa.RecordBatch.from_pydict({"a": [5, 71], "s": ["5", "--"]}, schema=schema)
+    for text, expected in zip(texts, kept, strict=True):
+        found = compile_filter(text, schema)
+        assert found is not None
+        assert found.mask(batch).to_pylist() == expected

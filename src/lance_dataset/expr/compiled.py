@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +15,9 @@ from lance_dataset.expr.bind import bind
 from lance_dataset.expr.casts import cast_kernel
 from lance_dataset.expr.evaluate import Evaluator, compile_tree
 from lance_dataset.expr.functions.list_layout import repeated
-from lance_dataset.expr.lexer import tokenize
+from lance_dataset.expr.lexer import Token, split_literals, tokenize
 from lance_dataset.expr.parse import parse
-from lance_dataset.expr.shapes import BySchema, FilterShape, Shape, shape_of
+from lance_dataset.expr.shapes import BySchema, FilterShape
 from lance_dataset.expr.tree import Cast, Column, Constant, Expression, walk
 from lance_dataset.expr.type_rules import is_text
 from lance_dataset.types.geoarrow import GEOMETRY
@@ -37,26 +37,33 @@ class BoundExpression:
         Names of the top-level columns that the expression reads, in schema order.
     field_paths
         Paths of the columns and nested fields that the expression reads, in schema order.
-    tree
-        The bound tree; None if the expression was given as a pyarrow expression.
     """
 
-    __slots__ = ("_evaluator", "_text", "columns", "field_paths", "tree", "type")
+    __slots__ = ("_evaluator", "_text", "_tree", "columns", "field_paths", "type")
 
     def __init__(
         self,
-        evaluator: Evaluator,
+        evaluator: Evaluator | None,
         text: str,
         type: pa.DataType,
         field_paths: tuple[tuple[str, ...], ...],
-        tree: Expression | None,
+        tree: Expression | Callable[[], Expression] | None,
     ) -> None:
         self._evaluator = evaluator
         self._text = text
         self.type = type
         self.field_paths = field_paths
         self.columns: tuple[str, ...] = tuple(dict.fromkeys(path[0] for path in field_paths))
-        self.tree = tree
+        self._tree = tree
+
+    @property
+    def tree(self) -> Expression | None:
+        """The bound tree; None if the expression was given as a pyarrow expression."""
+        tree = self._tree
+        if tree is None or isinstance(tree, Expression):
+            return tree
+        self._tree = made = tree()
+        return made
 
     def __str__(self) -> str:
         return self._text
@@ -79,7 +86,13 @@ class BoundExpression:
         return self._array(batch)
 
     def _array(self, batch: pa.RecordBatch) -> pa.Array:
-        datum = self._evaluator(batch)
+        evaluator = self._evaluator
+        if evaluator is None:
+            tree = self.tree
+            if tree is None:
+                raise TypeError("an expression without an evaluator has a tree")
+            self._evaluator = evaluator = compile_tree(tree)
+        datum = evaluator(batch)
         return repeated(datum, batch.num_rows)
 
 
@@ -139,8 +152,10 @@ def compile_filter(
     found = known.get(filter)
     if found is not None:
         return found
-    tree, field_paths, has_shape = _shaped_tree(filter, schema, tables)
-    made = Filter(compile_tree(tree), filter, tree.type, field_paths, tree)
+    if tables or len(filter) > _MOST_CHARACTERS:
+        tree, _, _ = _bound_filter(filter, schema, tables)
+        return Filter(compile_tree(tree), filter, tree.type, _field_paths(tree, schema), tree)
+    made, has_shape = _shaped(filter, schema)
     if has_shape:  # and so no functions, whose values may change
         known[filter] = made
     return made
@@ -196,38 +211,43 @@ def finished(expression: BoundExpression) -> BoundExpression:
     return BoundExpression(evaluate, str(expression), mixed_type(), expression.field_paths, expression.tree)
 
 
-def _shaped_tree(
-    text: str, schema: pa.Schema, tables: Collection[str]
-) -> tuple[Expression, tuple[tuple[str, ...], ...], bool]:
-    """Bind a filter, find the columns it reads, and say whether it has a shape.
+def _shaped(text: str, schema: pa.Schema) -> tuple[Filter, bool]:
+    """Compile a filter, and say whether it has a shape.
 
-    Filters that differ only in their constants have one shape, and are bound once.
+    Filters that differ only in their constants have one shape, and are bound once. Their trees are made when they are
+    needed, because a filter that is asked for again and again may be applied only now and then.
     """
+    rest, literals = split_literals(text)
+    known = _SHAPES.of_schema(schema)
+    alike = known.get(rest)
+    make = None if alike is None else alike.with_literals(literals)
+    if alike is not None and make is not None:
+        return Filter(None, text, alike.tree.type, alike.field_paths, make), True
+    tree, parsed, tokens = _bound_filter(text, schema, ())
+    paths = _field_paths(tree, schema)
+    shape = FilterShape.of(parsed, tree, paths, tokens, literals) if len(tokens) <= _MOST_TOKENS else None
+    if shape is not None:
+        known[rest] = shape
+    return Filter(compile_tree(tree), text, tree.type, paths, tree), shape is not None
+
+
+def _bound_filter(text: str, schema: pa.Schema, tables: Collection[str]) -> tuple[Expression, Expression, list[Token]]:
+    """Return a filter as a bound tree, as it was parsed, and its tokens."""
     tokens = tokenize(text)
-    shape = shape_of(tokens)
-    known = _SHAPES.of_schema(schema) if not tables else {}
-    alike = known.get(shape)
-    tree = None if alike is None else alike.bound(tokens)
-    if alike is not None and tree is not None:
-        return tree, alike.field_paths, len(text) <= _MOST_CHARACTERS
     try:
         parsed = parse(text, tokens)
         tree = bind(parsed, schema, text, tables=tables)
     except RecursionError:
         raise FilterError("The filter is nested too deeply") from None
     _require_boolean(tree.type, text)
-    paths = _field_paths(tree, schema)
-    short = len(tokens) <= _MOST_TOKENS and len(text) <= _MOST_CHARACTERS
-    made = FilterShape.of(parsed, tree, paths, tokens) if short else None
-    if made is not None:
-        known[shape] = made
-    return tree, paths, made is not None
+    return tree, parsed, tokens
 
 
 #: Longer filters and their shapes are not kept, because they would take up memory.
 _MOST_TOKENS = 256
 _MOST_CHARACTERS = 1 << 16
-_SHAPES: BySchema[Shape, FilterShape] = BySchema()
+#: Shapes by what their filters have in common, which `split_literals` returns.
+_SHAPES: BySchema[tuple[str, ...], FilterShape] = BySchema()
 #: Filters that were compiled before, by their text: programs make scanners with the same filter again and again.
 _FILTERS: BySchema[str, Filter] = BySchema()
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from lance_dataset.errors import FilterError
 
-__all__ = ["Token", "TokenKind", "tokenize"]
+__all__ = ["Token", "TokenKind", "split_literals", "tokenize"]
 
 
 class TokenKind(Enum):
@@ -109,6 +109,48 @@ def tokenize(text: str) -> list[Token]:
         position = match.end()
     tokens.append(Token(TokenKind.END, "", "", len(text)))
     return tokens
+
+
+#: Lists in brackets, strings and integers: in most filters those that `tokenize` finds.
+_LITERAL = re.compile(
+    r"""
+    (?<=\()\s*(?:-?\d[-\d\s]*,[-\d\s,]* | '[^']*'(?:\s*,\s*'[^']*')+\s*)(?=\))
+  | '[^']*'
+  | (?<![\w.])\d+(?![\w.])
+    """,
+    re.VERBOSE,
+)
+
+
+def split_literals(text: str) -> tuple[tuple[str, ...], list[Token]]:
+    """Return a text without its integers, strings and lists, and these as tokens, by a quick look.
+
+    Returns
+    -------
+    tuple of tuple and list
+        What is between the literals, and a letter for the kind of each; and the literals. These are wrong if the text
+        has comments, names in back-ticks and so on. If they are those of `tokenize`, they are right for all texts with
+        the same rest, too.
+    """
+    rest: list[str] = []
+    literals: list[Token] = []
+    end = 0
+    for match in _LITERAL.finditer(text):
+        start, written = match.start(), match.group()
+        if written[0] == "'" and "'" not in written[1:-1]:
+            letter, literal = "s", Token(TokenKind.STRING, written, written[1:-1], start)
+        elif written.isdigit() and len(written) <= _LONGEST_INTEGER:
+            letter, literal = "i", Token(TokenKind.INTEGER, written, int(written), start)
+        else:
+            listed = _literals(text, start)
+            if listed is None:
+                continue
+            letter, literal = "l", listed
+        rest += (text[end:start], letter)
+        literals.append(literal)
+        end = match.end()
+    rest.append(text[end:])
+    return tuple(rest), literals
 
 
 def _unexpected(text: str, position: int) -> FilterError:

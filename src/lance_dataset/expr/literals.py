@@ -15,6 +15,7 @@ from lance_dataset.expr.type_rules import is_binary, is_text
 __all__ = [
     "LiteralMismatch",
     "convert_literal",
+    "integer_bounds",
     "literal_array",
     "natural_scalar",
     "parse_timestamp",
@@ -70,6 +71,12 @@ def convert_literal(literal: Literal, target: pa.DataType) -> pa.Scalar:
     return _require(pa.types.is_interval(target), value, target)
 
 
+def integer_bounds(kind: pa.DataType) -> tuple[int, int]:
+    """Return the least and the greatest value of an integer type."""
+    bits = kind.bit_width
+    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(kind) else (0, 2**bits - 1)
+
+
 def literal_array(values: Sequence[LiteralValue], target: pa.DataType) -> pa.Array | None:
     """Return plain literals as values of a type, all in one step; None if one is not plain, or does not fit."""
     kinds = set(map(type, values))
@@ -123,8 +130,7 @@ def _number(value: int | Decimal, target: pa.DataType) -> pa.Scalar:
         raise LiteralMismatch(
             f"the number {value} is not comparable with {target}; CAST the column or write an integer"
         )
-    bits = target.bit_width
-    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(target) else (0, 2**bits - 1)
+    low, high = integer_bounds(target)
     if not low <= value <= high:
         raise LiteralMismatch(f"the number {value} is outside the range of {target} ({low} to {high})")
     return pa.scalar(value, target)

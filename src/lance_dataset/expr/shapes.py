@@ -6,14 +6,15 @@ parameterization.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, TypeAlias, TypeVar
+from functools import partial
+from typing import Final, Generic, TypeVar
 
 import pyarrow as pa
 
 from lance_dataset.expr.lexer import Token, TokenKind
-from lance_dataset.expr.literals import LiteralMismatch, convert_literal, literal_array
+from lance_dataset.expr.literals import LiteralMismatch, convert_literal, integer_bounds, literal_array
 from lance_dataset.expr.tree import (
     And,
     Column,
@@ -28,12 +29,12 @@ from lance_dataset.expr.tree import (
     OneOf,
     Or,
 )
+from lance_dataset.expr.type_rules import is_text
 
-__all__ = ["BySchema", "FilterShape", "shape_of"]
+__all__ = ["BySchema", "FilterShape"]
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
-Shape: TypeAlias = "tuple[str | TokenKind, ...]"
 
 #: Tokens that filters of one shape may differ in.
 _FREE: Final = (TokenKind.INTEGER, TokenKind.STRING, TokenKind.LITERALS)
@@ -43,12 +44,40 @@ _MOST_SCHEMAS: Final = 16
 _MOST_SHAPES: Final = 256
 
 
-_Found: TypeAlias = "list[tuple[Constant | OneOf, tuple[int, ...]]]"
+@dataclass(frozen=True)
+class _Place:
+    """A constant or a list of a filter, and the numbers of the literals that it was written as."""
 
+    node: Constant | OneOf
+    numbers: tuple[int, ...]
+    bounds: tuple[int, int] | None = None
+    is_text: bool = False
 
-def shape_of(tokens: Sequence[Token]) -> Shape:
-    """Return what filters of one shape have in common: all tokens but the values of integers, strings and lists."""
-    return tuple(token.kind if token.kind in _FREE else token.text for token in tokens)
+    @staticmethod
+    def of(node: Constant | OneOf, numbers: tuple[int, ...]) -> _Place:
+        if isinstance(node, Constant) and pa.types.is_integer(node.type):
+            return _Place(node, numbers, integer_bounds(node.type))
+        return _Place(node, numbers, is_text=isinstance(node, Constant) and is_text(node.type))
+
+    def value(self, literals: Sequence[Token]) -> int | str | pa.Scalar | pa.Array | None:
+        """Return the value of other literals; None if it does not fit the type."""
+        if isinstance(self.node, OneOf):
+            return _list_of([literals[number] for number in self.numbers], self.node.values.type)
+        literal = literals[self.numbers[0]]
+        value = literal.value
+        if self.bounds is not None and isinstance(value, int):
+            return value if self.bounds[0] <= value <= self.bounds[1] else None
+        if self.is_text and isinstance(value, str):
+            return value
+        return _converted(literal, self.node.type)
+
+    def replaced(self, value: int | str | pa.Scalar | pa.Array, literals: Sequence[Token]) -> Constant | OneOf:
+        """Return the node with a result of `value` instead of its own."""
+        node = self.node
+        if isinstance(node, OneOf):
+            return OneOf(node.operand, value, node.negated, type=node.type, position=node.position)
+        scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value, node.type)
+        return Constant(scalar, type=node.type, position=literals[self.numbers[0]].position)
 
 
 @dataclass(frozen=True)
@@ -61,34 +90,33 @@ class FilterShape:
         The filter.
     field_paths
         Paths of the columns that it reads.
-    constants
-        Constants and lists of the filter, each with the numbers of the tokens that it was written as.
+    places
+        Its constants and lists.
     """
 
     tree: Expression
     field_paths: tuple[tuple[str, ...], ...]
-    constants: tuple[tuple[Constant | OneOf, tuple[int, ...]], ...]
+    places: tuple[_Place, ...]
 
-    def bound(self, tokens: Sequence[Token]) -> Expression | None:
-        """Return the filter with the constants of other tokens of the shape; None if one of them does not fit."""
-        made: dict[int, Constant | OneOf] = {}
-        for node, numbers in self.constants:
-            written = [tokens[number] for number in numbers]
-            if isinstance(node, OneOf):
-                values = _list_of(written, node.values.type)
-                if values is None:
-                    return None
-                made[id(node)] = OneOf(node.operand, values, node.negated, type=node.type, position=node.position)
-            else:
-                value = _converted(written[0], node.type)
-                if value is None:
-                    return None
-                made[id(node)] = Constant(value, type=node.type, position=written[0].position)
+    def with_literals(self, literals: Sequence[Token]) -> Callable[[], Expression] | None:
+        """Return a function that makes the filter with other literals; None if one of them does not fit."""
+        values = [place.value(literals) for place in self.places]
+        known = [value for value in values if value is not None]
+        return partial(self._bound, known, literals) if len(known) == len(values) else None
+
+    def _bound(self, values: Sequence[int | str | pa.Scalar | pa.Array], literals: Sequence[Token]) -> Expression:
+        made = {
+            id(place.node): place.replaced(value, literals) for place, value in zip(self.places, values, strict=True)
+        }
         return _with_constants(self.tree, made)
 
     @staticmethod
     def of(
-        parsed: Expression, bound: Expression, field_paths: tuple[tuple[str, ...], ...], tokens: Sequence[Token]
+        parsed: Expression,
+        bound: Expression,
+        field_paths: tuple[tuple[str, ...], ...],
+        tokens: Sequence[Token],
+        literals: Sequence[Token],
     ) -> FilterShape | None:
         """Return the shape of a filter; None if other constants could bind to something else.
 
@@ -100,10 +128,14 @@ class FilterShape:
             Paths of the columns that it reads.
         tokens
             Its tokens.
+        literals
+            Its literals, according to `split_literals`.
         """
-        numbers = {token.position: number for number, token in enumerate(tokens) if token.kind in _FREE}
-        found: _Found = []
-        if not _collect(parsed, bound, numbers, tokens, found) or sum(len(of) for _, of in found) != len(numbers):
+        if literals != [token for token in tokens if token.kind in _FREE]:
+            return None
+        found: list[_Place] = []
+        collects = _Collector({literal.position: number for number, literal in enumerate(literals)}, literals, found)
+        if not collects(parsed, bound) or sum(len(place.numbers) for place in found) != len(literals):
             return None
         return FilterShape(bound, field_paths, tuple(found))
 
@@ -128,49 +160,48 @@ def _list_of(written: Sequence[Token], kind: pa.DataType) -> pa.Array | None:
     return literal_array([token.value for token in written if not isinstance(token.value, tuple)], kind)
 
 
-def _collect(
-    parsed: Expression,
-    bound: Expression,
-    numbers: dict[int, int],
-    tokens: Sequence[Token],
-    found: _Found,
-) -> bool:
-    """Add the constants of a tree; return False if it was not bound node by node."""
-    if isinstance(parsed, Name):
-        return isinstance(bound, Column)
-    if isinstance(parsed, Literal):
-        number = numbers.get(parsed.position)
-        if number is None or not isinstance(bound, Constant) or bound.position != parsed.position:
+@dataclass(frozen=True)
+class _Collector:
+    """Adds the constants of a tree to `found`; says False if it was not bound node by node."""
+
+    numbers: Mapping[int, int]
+    literals: Sequence[Token]
+    found: list[_Place]
+
+    def __call__(self, parsed: Expression, bound: Expression) -> bool:
+        if isinstance(parsed, Name):
+            return isinstance(bound, Column)
+        if isinstance(parsed, Literal):
+            return isinstance(bound, Constant) and bound.position == parsed.position and self._constant(bound)
+        if isinstance(parsed, InList):
+            return isinstance(bound, OneOf) and self._list(parsed, bound)
+        if type(parsed) is not type(bound) or not isinstance(parsed, _PLAIN):
             return False
-        found.append((bound, (number,)))
-        value = _converted(tokens[number], bound.type)
+        mine, theirs = parsed.children(), bound.children()
+        if isinstance(parsed, Comparison) and isinstance(bound, Comparison) and parsed.operator != bound.operator:
+            mine = mine[::-1]  # a constant on the left changes sides
+        return len(mine) == len(theirs) and all(self(one, two) for one, two in zip(mine, theirs, strict=True))
+
+    def _constant(self, bound: Constant) -> bool:
+        number = self.numbers.get(bound.position)
+        if number is None:
+            return False
+        self.found.append(_Place.of(bound, (number,)))
+        value = _converted(self.literals[number], bound.type)
         return value is not None and value.equals(bound.value)
-    if isinstance(parsed, InList):
-        return isinstance(bound, OneOf) and _collect_list(parsed, bound, numbers, tokens, found)
-    if type(parsed) is not type(bound) or not isinstance(parsed, _PLAIN):
-        return False
-    mine, theirs = parsed.children(), bound.children()
-    if isinstance(parsed, Comparison) and isinstance(bound, Comparison) and parsed.operator != bound.operator:
-        mine = mine[::-1]  # a constant on the left changes sides
-    return len(mine) == len(theirs) and all(
-        _collect(one, two, numbers, tokens, found) for one, two in zip(mine, theirs, strict=True)
-    )
+
+    def _list(self, parsed: InList, bound: OneOf) -> bool:
+        items = (parsed.items,) if isinstance(parsed.items, Literals) else parsed.items
+        of = [self.numbers.get(item.position) for item in items if isinstance(item, Literal | Literals)]
+        known = tuple(number for number in of if number is not None)
+        if len(known) < len(items) or not (isinstance(parsed.operand, Name) and isinstance(bound.operand, Column)):
+            return False
+        self.found.append(_Place.of(bound, known))
+        values = _list_of([self.literals[number] for number in known], bound.values.type)
+        return values is not None and values.equals(bound.values)
 
 
-def _collect_list(
-    parsed: InList, bound: OneOf, numbers: dict[int, int], tokens: Sequence[Token], found: _Found
-) -> bool:
-    items = (parsed.items,) if isinstance(parsed.items, Literals) else parsed.items
-    of = [numbers.get(item.position) for item in items if isinstance(item, Literal | Literals)]
-    known = tuple(number for number in of if number is not None)
-    if len(known) < len(items) or not (isinstance(parsed.operand, Name) and isinstance(bound.operand, Column)):
-        return False
-    found.append((bound, known))
-    values = _list_of([tokens[number] for number in known], bound.values.type)
-    return values is not None and values.equals(bound.values)
-
-
-def _with_constants(node: Expression, made: dict[int, Constant | OneOf]) -> Expression:
+def _with_constants(node: Expression, made: Mapping[int, Constant | OneOf]) -> Expression:
     if isinstance(node, Constant | OneOf):
         return made[id(node)]
     if isinstance(node, Comparison):

@@ -134,6 +134,8 @@ def _batch_size(name: str, value: Any) -> int:
 
 
 def _columns(name: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return list(value)
     if isinstance(value, Mapping):
         for output, expression in value.items():
             if not isinstance(output, str) or not isinstance(expression, str):
@@ -146,12 +148,14 @@ def _columns(name: str, value: Any) -> Any:
 
 def _filter(name: str, value: Any) -> Any:
     """Check a filter: text, an expression, a search, or a dictionary of both kinds of filter."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, FullTextQuery):
         return SearchFilter(value)
     if isinstance(value, VectorSearchQuery):
         return SearchFilter(query_of(value))
     if not isinstance(value, Mapping):
-        if not isinstance(value, str | pc.Expression):
+        if not isinstance(value, pc.Expression):
             raise TypeError(f"A filter is a string or a pyarrow expression, not {type(value).__name__}")
         return value
     known = ("expr_filter", "search_filter")
