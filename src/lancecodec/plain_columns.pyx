@@ -436,8 +436,9 @@ cdef class PlainColumns:
 
     cdef uint8_t *scratch(self, Scratch *out) except NULL:
         """Allocate room for the chunks of a column, and the values of one of them."""
-        cdef int64_t words = 8 * (self.rows + 1)
-        cdef uint8_t *memory = <uint8_t *>PyMem_Malloc(3 * words + self.rows * MOST_WIDTH)
+        cdef int64_t rows = max(min(self.rows, ROWS), 0)  # of plain columns; there are none of more rows
+        cdef int64_t words = 8 * (rows + 1)
+        cdef uint8_t *memory = <uint8_t *>PyMem_Malloc(3 * words + rows * MOST_WIDTH)
         if memory == NULL:
             raise MemoryError()
         out.starts, out.firsts = <int64_t *>memory, <int64_t *>(memory + words)

@@ -168,9 +168,11 @@ def test_other_forms_are_left_out() -> None:
     assert beyond.in_place() == [None, None, place[0]]
 
 
-@pytest.mark.parametrize("rows", [0, -1, ROWS + 1, MOST_ROWS + 1, 2**62])
+@pytest.mark.parametrize("rows", [0, -1, ROWS + 1, MOST_ROWS + 1, 2**50, 2**62])
 def test_files_of_other_lengths_have_no_plain_columns(file: File, rows: int) -> None:
-    assert file.open(4, rows).in_place() == [None] * 4
+    opened = file.open(4, rows)
+    assert opened.in_place() == [None] * 4
+    assert opened.take(0, 4, np.arange(min(max(rows, 0), 3)), bytearray()) == []
 
 
 @pytest.mark.parametrize(
