@@ -31,7 +31,7 @@ def opened() -> Callable[[], plain_columns.PlainColumns]:
     start = 64 + len(chunks)
     table = b"".join(struct.pack("<QQ", start + number * len(column), len(column)) for number in range(COLUMNS))
     data = words.ljust(64, b"\0") + chunks + column * COLUMNS
-    plan = (miniblock_values.INLINE, 4, 1, True, 0.0)
+    plan = (miniblock_values.INLINE, 32, 32, 1, True, 0.0, None, None)
     numbers, kinds = list(range(COLUMNS)), ["int32"] * COLUMNS
     return lambda: plain_columns.PlainColumns(data, table, numbers, kinds, ROWS, lambda *_: plan)
 

@@ -1,8 +1,13 @@
 from collections.abc import Callable, Hashable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
+
+_Pair: TypeAlias = tuple[int, int]
+_Entries: TypeAlias = tuple[int, int, Callable[[Any, int, int], Buffer | None] | None]
+_Plan: TypeAlias = tuple[int, int, int, int, bool, float, _Pair | None, _Entries | None]
 
 IN_PLACE: int
 MOST_ROWS: int
@@ -16,7 +21,7 @@ class PlainColumns:
         numbers: list[int],
         kinds: list[Hashable],
         rows: int,
-        plan_of: Callable[[Hashable, bytes, bytes], tuple[int, int, int, bool, float] | None],
+        plan_of: Callable[[Hashable, bytes, bytes], _Plan | None],
     ) -> None: ...
     def in_place(self) -> list[int | None]: ...
     def extent(self) -> tuple[int, int, int]: ...

@@ -1,4 +1,7 @@
-"""Columns of a file that are one small page of plain values each: found in one pass over their metadata, read together.
+"""Columns of a file that are one small page each: found in one pass over their metadata, read together.
+
+They are plain if their values have a fixed size and are stored without compression of whole buffers, with or without a
+validity or a dictionary.
 
 A table of thousands of columns has as many pages, and an object per page and call would cost more than the values.
 Metadata of any other form, and pages that contradict it, are left to readers of single columns: the functions say which
@@ -11,8 +14,7 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint8_t, uint64_t, uintptr_t
 
 from lancecodec.buffers cimport ByteView, check_aligned, readable, writable
-from lancecodec.miniblock cimport lc_chunk_table_parse, lc_chunks
-from lancecodec.problems cimport LC_OK
+from lancecodec.problems cimport LC_OK, lc_bytes
 
 from lancecodec.errors import CodecError
 
@@ -29,10 +31,40 @@ cdef extern from "kernels/miniblock_fixed.h" nogil:
         int64_t kind
         int64_t bits
         int64_t buffer
-    int lc_fixed_scan(const lc_chunks *chunks, const lc_value_codec *codec, int64_t a, int64_t b, uint8_t *out,
-                      uint8_t *scratch, int64_t *where)
-    int lc_fixed_take(const lc_chunks *chunks, const lc_value_codec *codec, const int64_t *items, int64_t n,
-                      uint8_t *out, uint8_t *scratch, int64_t budget, int64_t *done, int64_t *where)
+
+cdef extern from "kernels/miniblock_levels.h" nogil:
+    int LC_LEVEL_NONE, LC_LEVEL_FLAT, LC_LEVEL_INLINE, LC_LEVEL_RLE, LC_LEVEL_OUT_OF_LINE
+    ctypedef struct lc_level_codec:
+        int64_t kind
+        int64_t width
+        int64_t top
+
+cdef extern from "kernels/plain_columns.h" nogil:
+    int64_t LC_PLAIN_WIDTH
+    ctypedef struct lc_plain_column:
+        lc_value_codec codec
+        int64_t bits
+        int64_t buffers
+        int large
+        lc_level_codec definition
+        lc_bytes words
+        lc_bytes values
+        lc_bytes dictionary
+        int64_t entries_kind
+        int64_t entries
+    ctypedef struct lc_plain_scratch:
+        int64_t *starts
+        int64_t *firsts
+        const uint8_t **data
+        uint8_t *chunk
+        uint8_t *levels
+        uint8_t *indices
+        uint8_t *entries
+    int64_t lc_plain_bytes(const lc_plain_column *column, int64_t n)
+    int lc_plain_scan(const lc_plain_column *column, int64_t rows, int64_t a, int64_t b,
+                      const lc_plain_scratch *scratch, uint8_t *out, uint8_t *validity, int64_t *nulls)
+    int lc_plain_take(const lc_plain_column *column, int64_t rows, const int64_t *items, int64_t n,
+                      const lc_plain_scratch *scratch, uint8_t *out, uint8_t *validity, int64_t *nulls)
 
 cdef extern from "kernels/records.h" nogil:
     int LC_FIELD_VARINT, LC_FIELD_BYTES
@@ -48,7 +80,8 @@ cdef extern from "kernels/records.h" nogil:
 cdef enum:
     ROWS = 1 << 15
     ALIGNMENT = 64
-    MOST_WIDTH = 64
+    MOST_BUFFERS = 3
+    MOST_PACKED = 1024
     PLACED = 64
     OTHER = -1
 
@@ -76,23 +109,15 @@ cdef struct Slice:
 #: A column as its metadata has it.
 cdef struct Found:
     Slice column, page
-    uint64_t offsets[2]
-    uint64_t sizes[2]
+    uint64_t offsets[MOST_BUFFERS]
+    uint64_t sizes[MOST_BUFFERS]
     int64_t buffers
     uint64_t length
 
-#: A column with its plan; `kind` is OTHER unless it is plain.
+#: A column with its plan; `kind` is that of the codec, or PLACED, and OTHER unless the column is plain.
 cdef struct Column:
-    int64_t kind, width, buffers
-    bint large
-    int64_t words, words_size
-    int64_t values, values_size
-
-cdef struct Scratch:
-    int64_t *starts
-    int64_t *firsts
-    const uint8_t **data
-    uint8_t *values
+    int64_t kind
+    lc_plain_column page
 
 
 # -- metadata ------------------------------------------------------------------------------------------------------
@@ -114,17 +139,17 @@ cdef bint direct_encoding(lc_record_field *field, Slice *out) noexcept nogil:
     )
 
 
-cdef int64_t two_numbers(lc_record_field *field, uint64_t *out) noexcept nogil:
-    """Store the numbers of a packed field; return how many there are, 3 for more than two and for other fields."""
+cdef int64_t few_numbers(lc_record_field *field, uint64_t *out) noexcept nogil:
+    """Store the numbers of a packed field; return how many there are, -1 for too many and for other fields."""
     cdef const uint8_t *at = field.data
     cdef const uint8_t *end
     cdef int64_t count = 0
     if field.kind != LC_FIELD_BYTES:
-        return 3
+        return -1
     end = at + field.size
     while at < end:
-        if count == 2 or not lc_record_varint(&at, end, &out[count]):
-            return 3
+        if count == MOST_BUFFERS or not lc_record_varint(&at, end, &out[count]):
+            return -1
         count += 1
     return count
 
@@ -137,9 +162,9 @@ cdef bint find_page(const uint8_t *at, const uint8_t *end, Found *out) noexcept 
         if lc_record_next(&at, end, &field) != LC_OK:
             return False
         if field.number == PAGE_OFFSETS and offsets == 0:
-            offsets = two_numbers(&field, out.offsets)
+            offsets = few_numbers(&field, out.offsets)
         elif field.number == PAGE_SIZES and sizes == 0:
-            sizes = two_numbers(&field, out.sizes)
+            sizes = few_numbers(&field, out.sizes)
         elif field.number == PAGE_LENGTH and field.kind == LC_FIELD_VARINT and out.length == 0:
             out.length = field.value
         elif field.number == PAGE_ENCODING and out.page.data == NULL:
@@ -148,7 +173,7 @@ cdef bint find_page(const uint8_t *at, const uint8_t *end, Found *out) noexcept 
         elif field.number != PAGE_PRIORITY or field.kind != LC_FIELD_VARINT:
             return False
     out.buffers = offsets
-    return out.page.data != NULL and offsets == sizes and (offsets == 1 or offsets == 2)
+    return out.page.data != NULL and offsets == sizes and offsets > 0
 
 
 cdef bint find_column(const uint8_t *at, const uint8_t *end, Found *out) noexcept nogil:
@@ -177,61 +202,36 @@ cdef bint is_inside(uint64_t offset, uint64_t size, uint64_t total) noexcept nog
     return size <= total and offset <= total - size
 
 
-cdef bint is_known(int64_t kind, int64_t width, int64_t buffers) noexcept:
+cdef bint is_known(int64_t kind, int64_t bits, int64_t buffers) noexcept:
     """Return whether the kernels support a codec."""
     if kind == LC_VALUE_INLINE or kind == LC_VALUE_RLE:
-        return width in (1, 2, 4, 8) and buffers == (2 if kind == LC_VALUE_RLE else 1)
+        return bits in (8, 16, 32, 64) and buffers == (2 if kind == LC_VALUE_RLE else 1)
     if kind == LC_VALUE_SPLIT:
-        return width in (4, 8) and buffers == 1
-    return (kind == LC_VALUE_FLAT or kind == PLACED) and 1 <= width <= MOST_WIDTH and buffers == 1
+        return bits in (32, 64) and buffers == 1
+    return (
+        (kind == LC_VALUE_FLAT or kind == PLACED)
+        and buffers == 1
+        and (bits == 1 if bits % 8 else 8 <= bits <= 8 * LC_PLAIN_WIDTH)
+    )
+
+
+cdef bint has_known_levels(const lc_level_codec *codec) noexcept:
+    return codec.kind in (LC_LEVEL_FLAT, LC_LEVEL_INLINE, LC_LEVEL_RLE) or (
+        codec.kind == LC_LEVEL_OUT_OF_LINE and 0 <= codec.width <= 16
+    )
+
+
+cdef bint has_known_dictionary(const lc_plain_column *page) noexcept:
+    """Return whether the kernels support the entries of a dictionary, and the indices into them."""
+    cdef bint entries = page.entries > 0 and page.bits % 8 == 0 and 8 <= page.bits <= 8 * LC_PLAIN_WIDTH
+    if page.codec.bits not in (8, 16, 32, 64):
+        return False
+    if page.entries_kind == LC_VALUE_INLINE:
+        return entries and page.bits in (8, 16, 32, 64) and page.entries <= MOST_PACKED
+    return entries and page.entries_kind == LC_VALUE_FLAT and page.entries <= ROWS
 
 
 # -- values --------------------------------------------------------------------------------------------------------
-
-
-cdef int open_chunks(const uint8_t *file, const Column *column, int64_t rows, const Scratch *scratch,
-                     lc_chunks *out) noexcept nogil:
-    """Find the chunks of a column; `scratch` has room for one more than there are rows."""
-    cdef int64_t i, where = 0
-    cdef int problem
-    out.table.count = column.words_size // (4 if column.large else 2)
-    out.table.items = rows
-    problem = lc_chunk_table_parse(file + column.words, column.large, column.values_size, &out.table, scratch.starts,
-                                   scratch.firsts, &where)
-    if problem:
-        return problem
-    for i in range(out.table.count):
-        scratch.data[i] = file + column.values + scratch.starts[i]
-    out.table.starts, out.table.firsts = scratch.starts, scratch.firsts
-    out.data, out.plain, out.buffers = scratch.data, NULL, column.buffers
-    out.repetition = out.definition = 0
-    out.large = column.large
-    return LC_OK
-
-
-cdef int scan_column(const uint8_t *file, const Column *column, int64_t rows, int64_t start, int64_t stop,
-                     const Scratch *scratch, uint8_t *out) noexcept nogil:
-    cdef lc_chunks chunks
-    cdef lc_value_codec codec
-    cdef int64_t where = 0
-    cdef int problem = open_chunks(file, column, rows, scratch, &chunks)
-    codec.kind, codec.bits, codec.buffer = column.kind, 8 * column.width, 0
-    return problem or lc_fixed_scan(&chunks, &codec, start, stop, out, scratch.values, &where)
-
-
-cdef int take_column(const uint8_t *file, const Column *column, int64_t rows, const int64_t *items, int64_t n,
-                     const Scratch *scratch, uint8_t *out) noexcept nogil:
-    cdef lc_chunks chunks
-    cdef lc_value_codec codec
-    cdef int64_t done = 0, where = 0
-    cdef int problem
-    if column.kind == PLACED:
-        lc_gather_block(file + column.values, column.width, <const uint8_t *>items, 8, n, out)
-        return LC_OK
-    problem = open_chunks(file, column, rows, scratch, &chunks)
-    codec.kind, codec.bits, codec.buffer = column.kind, 8 * column.width, 0
-    # without a limit of the work: rows ascend, so that no chunk is decoded twice
-    return problem or lc_fixed_take(&chunks, &codec, items, n, out, scratch.values, <int64_t>1 << 62, &done, &where)
 
 
 cdef int64_t padded(int64_t size) noexcept nogil:
@@ -259,14 +259,21 @@ cdef class PlainColumns:
     plan_of
         Function of a kind, the serialized ``Any`` message of the encoding of a column, and that of its only page.
         It returns None if the page is not plain, otherwise a tuple: the codec (`IN_PLACE`, or one of
-        `lancecodec.miniblock_values`), bytes of a value, value buffers of a chunk, whether chunk words have 32 bits,
-        and the minimum bits of a value in a chunk. It is called once for all columns with equal descriptions.
-        A column that the codec does not support, or whose page does not fit its plan, is not plain either.
+        `lancecodec.miniblock_values`), bits of a value, bits of what the codec stores, value buffers of a chunk,
+        whether chunk words have 32 bits, the minimum bits of a value in a chunk, the codec of the validity (a pair as
+        in `lancecodec.miniblock_levels`, or None), and for a dictionary, otherwise None: the codec and number of its
+        entries, and None or a function of the file, the position and the size of its buffer, which returns the flat
+        entries, or None if they are damaged.
+        It is called once for all columns with equal descriptions.
 
     Attributes
     ----------
     rows : int
         Number of rows.
+
+    Notes
+    -----
+    A column that the codec does not support, or whose page does not fit its plan, is not plain either.
 
     Raises
     ------
@@ -277,6 +284,8 @@ cdef class PlainColumns:
     """
 
     cdef ByteView file
+    cdef object source
+    cdef list kept
     cdef Column *columns
     cdef int64_t count
     cdef readonly int64_t rows
@@ -288,6 +297,7 @@ cdef class PlainColumns:
         if len(numbers) != len(kinds):
             raise CodecError(f"{len(numbers)} columns of {len(kinds)} kinds")
         self.file, self.count, self.rows = readable(file), len(numbers), rows
+        self.source, self.kept = file, []
         self.columns = <Column *>PyMem_Calloc(self.count + 1, sizeof(Column))
         if self.columns == NULL:
             raise MemoryError()
@@ -325,32 +335,76 @@ cdef class PlainColumns:
 
     cdef int fill(self, Column *column, const Found *found, tuple plan) except -1:
         """Describe a column if its page fits its plan."""
-        cdef int64_t kind, i
-        cdef double least
+        cdef lc_plain_column *page = &column.page
+        cdef int64_t kind, word, i
         cdef bint large
-        kind, column.width, column.buffers, large, least = plan
-        column.large = large
-        if not is_known(kind, column.width, column.buffers):
+        cdef double least
+        kind, page.bits, page.codec.bits, page.buffers, large, least, levels, entries = plan
+        page.codec.kind, page.large = kind, large
+        if levels is not None:
+            page.definition.kind, page.definition.width = levels
+            page.definition.top = 1
+            if not has_known_levels(&page.definition):
+                return 0
+        else:
+            page.definition.kind = LC_LEVEL_NONE
+        decode = None
+        if entries is not None:
+            page.entries_kind, page.entries, decode = entries
+        if not is_known(kind, page.codec.bits, page.buffers) or (
+            not has_known_dictionary(page) if entries is not None else page.bits != page.codec.bits
+        ):
+            return 0
+        if found.buffers != (1 if kind == PLACED else 2) + (entries is not None):
             return 0
         for i in range(found.buffers):
             if not is_inside(found.offsets[i], found.sizes[i], self.file.size):
                 return 0
-        column.values, column.values_size = found.offsets[found.buffers - 1], found.sizes[found.buffers - 1]
-        column.words, column.words_size = found.offsets[0], found.sizes[0]
+        page.values = self.buffer(found, 0 if kind == PLACED else 1)
+        if kind != PLACED:
+            page.words = self.buffer(found, 0)
+        if entries is not None:
+            page.dictionary = self.buffer(found, 2)
+        if decode is not None and not self.decode_entries(page, decode, found.offsets[2]):
+            return 0
         if kind == PLACED:
-            if found.buffers == 1 and column.values_size == self.rows * column.width and self.is_aligned(column):
+            if (
+                levels is None
+                and entries is None
+                and page.bits % 8 == 0
+                and page.values.size == self.rows * (page.bits // 8)
+                and self.is_aligned(page)
+            ):
                 column.kind = kind
-        elif (
-            found.buffers == 2
-            and column.words_size % (4 if large else 2) == 0
-            and column.words_size // (4 if large else 2) <= self.rows
-            and self.rows * least <= 8.0 * column.values_size
+            return 0
+        word = 4 if large else 2
+        if (
+            page.words.size % word == 0
+            and page.words.size // word <= self.rows
+            and self.rows * least <= 8.0 * page.values.size
         ):
             column.kind = kind
         return 0
 
-    cdef bint is_aligned(self, const Column *column) noexcept:
-        return <uintptr_t>(self.file.data + column.values) % <uintptr_t>min(column.width & -column.width, 8) == 0
+    cdef bint decode_entries(self, lc_plain_column *page, decode, int64_t position) except -1:
+        """Have the entries of a dictionary decoded. Return False if they are damaged."""
+        cdef ByteView view
+        decoded = decode(self.source, position, page.dictionary.size)
+        if decoded is None:
+            return False
+        view = readable(decoded)
+        self.kept.append(view)
+        page.dictionary.data, page.dictionary.size = view.data, view.size
+        return True
+
+    cdef lc_bytes buffer(self, const Found *found, int64_t number) noexcept:
+        cdef lc_bytes out
+        out.data, out.size = self.file.data + found.offsets[number], found.sizes[number]
+        return out
+
+    cdef bint is_aligned(self, const lc_plain_column *page) noexcept:
+        cdef int64_t width = page.bits // 8
+        return <uintptr_t>page.values.data % <uintptr_t>min(width & -width, 8) == 0
 
     def in_place(self):
         """Find the columns whose values can be used where they are.
@@ -364,7 +418,7 @@ cdef class PlainColumns:
         cdef int64_t i
         return [
             None if self.columns[i].kind == OTHER
-            else self.columns[i].values if self.columns[i].kind == PLACED
+            else self.columns[i].page.values.data - self.file.data if self.columns[i].kind == PLACED
             else -1
             for i in range(self.count)
         ]
@@ -379,16 +433,25 @@ cdef class PlainColumns:
             equal if no column is plain.
         """
         cdef int64_t i, low = 2**62, high = 0, total = 0
-        cdef Column *column
+        cdef lc_plain_column *page
         for i in range(self.count):
-            column = &self.columns[i]
-            if column.kind != OTHER:
-                low = min(low, column.words, column.values)
-                high = max(high, column.words + column.words_size, column.values + column.values_size)
-                total += column.values_size + (0 if column.kind == PLACED else column.words_size)
+            page = &self.columns[i].page
+            if self.columns[i].kind != OTHER:
+                total += self.extend(&page.words, &low, &high) + self.extend(&page.values, &low, &high)
+                if self.file.data <= page.dictionary.data < self.file.data + self.file.size:
+                    total += self.extend(&page.dictionary, &low, &high)
         if high == 0:
             return 0, 0, 0
         return low, high, total
+
+    cdef int64_t extend(self, const lc_bytes *part, int64_t *low, int64_t *high) noexcept:
+        """Extend a part of the file by another one, whose size is returned."""
+        cdef int64_t begin = part.data - self.file.data
+        if part.data == NULL:
+            return 0
+        low[0] = min(low[0], begin)
+        high[0] = max(high[0], begin + part.size)
+        return part.size
 
     def places(self, int64_t rows, bint taken):
         """Place the values of columns in an output.
@@ -415,10 +478,18 @@ cdef class PlainColumns:
         if rows < 0 or rows > 2**32:
             raise CodecError(f"{rows} values of a column")
         for i in range(self.count):
-            if self.columns[i].kind != OTHER and (taken or self.columns[i].kind != PLACED):
-                at += padded(rows * self.columns[i].width)
+            at += self.room(i, rows, taken)
             found.append(at)
         return found
+
+    cdef int64_t room(self, int64_t number, int64_t rows, bint taken) noexcept nogil:
+        """Return the bytes of a column in an output."""
+        cdef Column *column = &self.columns[number]
+        cdef int64_t size
+        if column.kind == OTHER or (column.kind == PLACED and not taken):
+            return 0
+        size = padded(lc_plain_bytes(&column.page, rows))
+        return size if column.page.definition.kind == LC_LEVEL_NONE else size + padded((rows + 7) // 8)
 
     cdef int check_columns(self, int64_t first, int64_t last) except -1:
         if first < 0 or last < first or last > self.count:
@@ -428,21 +499,23 @@ cdef class PlainColumns:
     cdef int check_room(self, int64_t first, int64_t last, int64_t rows, bint taken, ByteView target) except -1:
         cdef int64_t i, at = 0
         for i in range(first, last):
-            if self.columns[i].kind != OTHER and (taken or self.columns[i].kind != PLACED):
-                at += padded(rows * self.columns[i].width)
+            at += self.room(i, rows, taken)
         if at > target.size:
             raise CodecError(f"output of {target.size} bytes has no room for {rows} rows of columns {first} to {last}")
         return 0
 
-    cdef uint8_t *scratch(self, Scratch *out) except NULL:
-        """Allocate room for the chunks of a column, and the values of one of them."""
+    cdef uint8_t *scratch(self, int64_t items, lc_plain_scratch *out) except NULL:
+        """Allocate memory to decode columns with; `items` are decoded at a time."""
         cdef int64_t rows = max(min(self.rows, ROWS), 0)  # of plain columns; there are none of more rows
-        cdef int64_t words = 8 * (rows + 1)
-        cdef uint8_t *memory = <uint8_t *>PyMem_Malloc(3 * words + rows * MOST_WIDTH)
+        cdef int64_t words = 8 * (rows + 1), chunk = rows * LC_PLAIN_WIDTH, most = max(items, rows)
+        cdef uint8_t *memory = <uint8_t *>PyMem_Malloc(3 * words + chunk + 10 * most + 8 * MOST_PACKED)
         if memory == NULL:
             raise MemoryError()
         out.starts, out.firsts = <int64_t *>memory, <int64_t *>(memory + words)
-        out.data, out.values = <const uint8_t **>(memory + 2 * words), memory + 3 * words
+        out.data, out.indices = <const uint8_t **>(memory + 2 * words), memory + 3 * words
+        out.entries = out.indices + 8 * most
+        out.chunk = out.entries + 8 * MOST_PACKED
+        out.levels = out.chunk + chunk
         return memory
 
     def read(self, int64_t first, int64_t last, int64_t start, int64_t stop, out):
@@ -453,48 +526,69 @@ cdef class PlainColumns:
         first, last
             Range ``[first, last)`` of the columns.
         start, stop
-            Range ``[start, stop)`` of the rows.
+            Range ``[start, stop)`` of the rows, at least one.
         out
             Output for the columns, one after another as `places` says; the first one is at its begin. Columns whose
-            values are in place have no room in it.
+            values are in place have no room in it. A column consists of its values, and at the next multiple of 64
+            bytes its validity bitmap if its plan has one.
 
         Returns
         -------
         list
-            Numbers of the columns that contradict their description, whose part of `out` is undefined.
+            For each column the number of its nulls: 0 for one whose values are in place, and -1 for one that is not
+            plain or contradicts its description, whose part of `out` is undefined. The bitmap of a column without
+            nulls may be undefined, too.
 
         Raises
         ------
         CodecError
-            A range is outside of the file, or `out` is too small.
+            A range is outside of the file or has no rows, or `out` is too small.
         MemoryError
             There is not enough memory.
         """
         cdef ByteView target = writable(out)
-        cdef Scratch scratch
-        cdef int64_t i, at = 0
-        cdef list damaged = []
-        cdef int problem
-        cdef uint8_t *memory
         self.check_columns(first, last)
-        if start < 0 or stop < start or stop > self.rows:
+        if start < 0 or stop <= start or stop > self.rows:
             raise CodecError(f"rows {start} to {stop} of {self.rows}")
         self.check_room(first, last, stop - start, False, target)
-        memory = self.scratch(&scratch)
+        return self.decode(first, last, NULL, start, stop - start, target.data)
+
+    cdef list decode(self, int64_t first, int64_t last, const int64_t *rows, int64_t start, int64_t n, uint8_t *out):
+        """Decode `n` rows, which start at `start` unless `rows` says which they are. Return the counts of nulls."""
+        cdef lc_plain_scratch scratch
+        cdef uint8_t *memory = NULL
+        cdef int64_t *nulls = <int64_t *>PyMem_Malloc(8 * (last - first + 1))
+        cdef int64_t i
         try:
+            if nulls == NULL:
+                raise MemoryError()
+            memory = self.scratch(n if rows != NULL else 0, &scratch)
             with nogil:
                 for i in range(first, last):
-                    if self.columns[i].kind == OTHER or self.columns[i].kind == PLACED:
-                        continue
-                    problem = scan_column(self.file.data, &self.columns[i], self.rows, start, stop, &scratch,
-                                          target.data + at)
-                    at += padded((stop - start) * self.columns[i].width)
-                    if problem:
-                        with gil:
-                            damaged.append(i)
+                    nulls[i - first] = self.decode_column(i, rows, start, n, &scratch, out)
+                    out += self.room(i, n, rows != NULL)
+            return [nulls[i] for i in range(last - first)]
         finally:
             PyMem_Free(memory)
-        return damaged
+            PyMem_Free(nulls)
+
+    cdef int64_t decode_column(self, int64_t number, const int64_t *rows, int64_t start, int64_t n,
+                               const lc_plain_scratch *scratch, uint8_t *out) noexcept nogil:
+        """Decode a column as `decode`. Return the number of nulls, -1 if the column is not plain or damaged."""
+        cdef Column *column = &self.columns[number]
+        cdef uint8_t *validity = out + padded(lc_plain_bytes(&column.page, n))
+        cdef int64_t nulls = 0
+        cdef int problem = LC_OK
+        if column.kind == OTHER:
+            return -1
+        if column.kind != PLACED:
+            if rows == NULL:
+                problem = lc_plain_scan(&column.page, self.rows, start, start + n, scratch, out, validity, &nulls)
+            else:
+                problem = lc_plain_take(&column.page, self.rows, rows, n, scratch, out, validity, &nulls)
+        elif rows != NULL:
+            lc_gather_block(column.page.values.data, column.page.bits >> 3, <const uint8_t *>rows, 8, n, out)
+        return -1 if problem else nulls
 
     def take(self, int64_t first, int64_t last, const int64_t[::1] rows not None, out):
         """Decode the values of some columns at ascending rows.
@@ -504,51 +598,31 @@ cdef class PlainColumns:
         first, last
             Range ``[first, last)`` of the columns.
         rows
-            int64 array of rows.
+            int64 array of rows, at least one.
         out
-            Output for the columns, one after another as `places` says; the first one is at its begin.
+            Output for the columns as in `read`, with room for those whose values are in place, too.
 
         Returns
         -------
         list
-            Numbers of the columns that contradict their description, whose part of `out` is undefined.
+            For each column the number of its nulls, as in `read`.
 
         Raises
         ------
         CodecError
-            A row is outside of the file or less than the one before, or `out` is too small.
+            There are no rows, one is outside of the file or less than the one before, or `out` is too small.
         MemoryError
             There is not enough memory.
         """
         cdef ByteView target = writable(out)
-        cdef Scratch scratch
-        cdef int64_t i, n = rows.shape[0], at = 0, before = 0
-        cdef list damaged = []
-        cdef int problem
-        cdef uint8_t *memory
+        cdef int64_t i, n = rows.shape[0], before = 0
         self.check_columns(first, last)
-        if n > 2**32:
+        if n < 1 or n > 2**32:
             raise CodecError(f"{n} rows")
         self.check_room(first, last, n, True, target)
-        if n == 0:
-            return damaged
         check_aligned(&rows[0])
         for i in range(n):
             if rows[i] < before or rows[i] >= self.rows:
                 raise CodecError(f"row {rows[i]} of {self.rows}, after row {before}")
             before = rows[i]
-        memory = self.scratch(&scratch)
-        try:
-            with nogil:
-                for i in range(first, last):
-                    if self.columns[i].kind == OTHER:
-                        continue
-                    problem = take_column(self.file.data, &self.columns[i], self.rows, &rows[0], n, &scratch,
-                                          target.data + at)
-                    at += padded(n * self.columns[i].width)
-                    if problem:
-                        with gil:
-                            damaged.append(i)
-        finally:
-            PyMem_Free(memory)
-        return damaged
+        return self.decode(first, last, &rows[0], 0, n, target.data)

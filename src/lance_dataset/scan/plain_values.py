@@ -81,14 +81,13 @@ def _read(
 def _check(fragment: FragmentReader, field: Field, rows: NDArray[np.int64], found: pa.Array) -> None:
     """Raise an error unless a column that is read by itself has the same bytes at some rows."""
     expected = fragment.column(field).take(rows)
-    same = expected.null_count == 0 and expected.view(_bytes_of(expected)).equals(found.view(_bytes_of(found)))
-    if not same or expected.type != found.type:
+    if expected.type != found.type or not _comparable(expected).equals(_comparable(found)):
         raise LanceError(
             f"columns read together differ from column {field.name!r} of fragment {fragment.fragment.id} by itself; "
             "this is an error of this package, please report it with the file"
         )
 
 
-def _bytes_of(array: pa.Array) -> pa.DataType:
-    """Return the type of the values as bytes, so that NaN equals itself."""
-    return pa.binary(array.type.byte_width)
+def _comparable(array: pa.Array) -> pa.Array:
+    """Return the values as bytes, so that NaN equals itself."""
+    return array if pa.types.is_boolean(array.type) else array.view(pa.binary(array.type.byte_width))

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from support.files.tagged_records import Record, encoded
 
-from lancecodec import CodecError, miniblock_values, plain_columns, word_pages
+from lancecodec import CodecError, bitpacking, miniblock_levels, miniblock_values, plain_columns, word_pages
 from lancecodec.plain_columns import IN_PLACE, MOST_ROWS, PlainColumns
 
 ROWS = 3000
-PACKED = (miniblock_values.INLINE, 4, 1, True, 0.0)
-PLACED = (IN_PLACE, 8, 1, False, 0.0)
+PACKED = (miniblock_values.INLINE, 32, 32, 1, True, 0.0, None, None)
+PLACED = (IN_PLACE, 64, 64, 1, False, 0.0, None, None)
 
 
 def integers(seed: int) -> np.ndarray:
@@ -70,7 +70,7 @@ def file() -> File:
     return made
 
 
-def damaged(opened: PlainColumns, rows: np.ndarray) -> list[int]:
+def counts_of(opened: PlainColumns, rows: np.ndarray) -> list[int]:
     out = np.empty(opened.places(len(rows), True)[-1], np.uint8)
     return opened.take(0, 4, rows, out)
 
@@ -83,27 +83,27 @@ def test_columns_are_found(file: File) -> None:
     assert places[2] is None
 
 
-@pytest.mark.parametrize(("start", "stop"), [(0, ROWS), (1, ROWS - 1), (1023, 2049), (7, 8), (5, 5)])
+@pytest.mark.parametrize(("start", "stop"), [(0, ROWS), (1, ROWS - 1), (1023, 2049), (7, 8)])
 def test_ranges(file: File, start: int, stop: int) -> None:
     opened, count = file.open(4), stop - start
     places = opened.places(count, False)
     assert [place % 64 for place in places] == [0] * 5
     assert places[1] == places[2] == places[3], "columns in place, and others, need no room"
     out = np.zeros(places[-1], np.uint8)
-    assert opened.read(0, 4, start, stop, out) == []
+    assert opened.read(0, 4, start, stop, out) == [0, 0, -1, 0]
     for number in (0, 3):
         assert np.array_equal(out[places[number] :].view(np.int32)[:count], integers(number)[start:stop])
     part = np.zeros(places[4] - places[3], np.uint8)
-    assert opened.read(3, 4, start, stop, part) == []
+    assert opened.read(3, 4, start, stop, part) == [0]
     assert np.array_equal(part.view(np.int32)[:count], integers(3)[start:stop])
 
 
-@pytest.mark.parametrize("rows", [[], [0], [ROWS - 1], [0, 0, 7, 1023, 1024, 2999], list(range(0, ROWS, 2))], ids=len)
+@pytest.mark.parametrize("rows", [[0], [ROWS - 1], [0, 0, 7, 1023, 1024, 2999], list(range(0, ROWS, 2))], ids=len)
 def test_taken_rows(file: File, rows: list[int]) -> None:
     opened, taken = file.open(4), np.array(rows, np.int64)
     places = opened.places(len(rows), True)
     out = np.zeros(places[-1], np.uint8)
-    assert opened.take(0, 4, taken, out) == []
+    assert opened.take(0, 4, taken, out) == [0, 0, -1, 0]
     expected = {0: integers(0), 1: doubles(1), 3: integers(3)}
     for number, values in expected.items():
         assert np.array_equal(out[places[number] :].view(values.dtype)[: len(rows)], values[taken])
@@ -178,19 +178,210 @@ def test_files_of_other_lengths_have_no_plain_columns(file: File, rows: int) -> 
 @pytest.mark.parametrize(
     "plan",
     [
-        (miniblock_values.INLINE, 16, 1, True, 0.0),
-        (miniblock_values.INLINE, 4, 2, True, 0.0),
-        (miniblock_values.RLE, 4, 1, True, 0.0),
-        (miniblock_values.SPLIT, 2, 1, True, 0.0),
-        (miniblock_values.FLAT, 0, 1, True, 0.0),
-        (miniblock_values.FLAT, 65, 1, True, 0.0),
-        (7, 4, 1, True, 0.0),
-        (-1, 4, 1, True, 0.0),
-        (miniblock_values.INLINE, 4, 1, True, 33.0),
+        (miniblock_values.INLINE, 128, 128, 1, True, 0.0, None, None),
+        (miniblock_values.INLINE, 32, 32, 2, True, 0.0, None, None),
+        (miniblock_values.RLE, 32, 32, 1, True, 0.0, None, None),
+        (miniblock_values.SPLIT, 16, 16, 1, True, 0.0, None, None),
+        (miniblock_values.FLAT, 0, 0, 1, True, 0.0, None, None),
+        (miniblock_values.FLAT, 4, 4, 1, True, 0.0, None, None),
+        (miniblock_values.FLAT, 520, 520, 1, True, 0.0, None, None),
+        (7, 32, 32, 1, True, 0.0, None, None),
+        (-1, 32, 32, 1, True, 0.0, None, None),
+        (miniblock_values.INLINE, 32, 32, 1, True, 33.0, None, None),
+        (miniblock_values.INLINE, 64, 32, 1, True, 0.0, None, None),
+        (miniblock_values.INLINE, 32, 32, 1, True, 0.0, (9, 0), None),
+        (miniblock_values.INLINE, 32, 32, 1, True, 0.0, (miniblock_levels.OUT_OF_LINE, 17), None),
+        (miniblock_values.INLINE, 32, 32, 1, True, 0.0, None, (miniblock_values.FLAT, 5, None)),  # no such buffer
+        (IN_PLACE, 32, 32, 1, True, 0.0, (miniblock_levels.FLAT, 0), None),
     ],
 )
 def test_codecs_that_the_kernels_do_not_support_are_left_out(file: File, plan: Any) -> None:
     assert PlainColumns(file.data, file.table, [0], ["a"], ROWS, lambda *_: plan).in_place() == [None]
+
+
+# -- pages with levels and dictionaries ------------------------------------------------------------------------------
+
+
+def chunked(file: File, streams: list[Any], *, definition: bool, size: int = 1024) -> list[tuple[int, int]]:
+    """Append chunk words and chunks of `size` values, each of which is the result of functions of a range of rows."""
+    words, chunks = b"", b""
+    for start in range(0, ROWS, size):
+        stop = min(start + size, ROWS)
+        parts = [stream(start, stop) for stream in streams]
+        header = struct.pack("<H", stop - start if definition else 0)
+        header += b"".join(
+            struct.pack("<H" if definition and number == 0 else "<I", len(part)) for number, part in enumerate(parts)
+        )
+        chunk = header + bytes(-len(header) % 8)
+        for part in parts:
+            chunk += part + bytes(-len(part) % 8)
+        last = stop == ROWS
+        words += struct.pack("<I", (len(chunk) // 8 - 1) << 4 | (0 if last else size.bit_length() - 1))
+        chunks += chunk
+    return [file.append(words), file.append(chunks)]
+
+
+def nulls() -> np.ndarray:
+    return (np.random.default_rng(9).random(ROWS) < 0.3).astype(np.uint16)
+
+
+def booleans() -> np.ndarray:
+    return np.random.default_rng(8).random(ROWS) < 0.5
+
+
+def indices(count: int) -> np.ndarray:
+    return np.random.default_rng(7).integers(0, count, ROWS, np.uint8)
+
+
+def flat(values: np.ndarray) -> Any:
+    return lambda start, stop: values[start:stop].tobytes()
+
+
+def bits(values: np.ndarray) -> Any:
+    return lambda start, stop: np.packbits(values[start:stop], bitorder="little").tobytes()
+
+
+def wrapped(file: Any, position: int, size: int) -> bytes | None:
+    """Return entries whose bytes are stored inverted."""
+    found = bytes(byte ^ 255 for byte in memoryview(file)[position : position + size])
+    return found if len(found) == ENTRIES.nbytes else None
+
+
+FLAT_LEVELS = (miniblock_levels.FLAT, 0)
+ENTRIES = np.arange(100, 112, dtype=np.int64)
+PLANS: dict[bytes, Any] = {
+    b"nullable": (miniblock_values.FLAT, 32, 32, 1, True, 0.0, FLAT_LEVELS, None),
+    b"bits": (miniblock_values.FLAT, 1, 1, 1, True, 0.0, None, None),
+    b"nullable bits": (miniblock_values.FLAT, 1, 1, 1, True, 0.0, FLAT_LEVELS, None),
+    b"dictionary": (miniblock_values.FLAT, 64, 8, 1, True, 0.0, None, (miniblock_values.FLAT, len(ENTRIES), None)),
+    b"packed dictionary": (
+        miniblock_values.FLAT,
+        64,
+        8,
+        1,
+        True,
+        0.0,
+        None,
+        (miniblock_values.INLINE, len(ENTRIES), None),
+    ),
+    b"nullable dictionary": (
+        miniblock_values.FLAT,
+        64,
+        8,
+        1,
+        True,
+        0.0,
+        FLAT_LEVELS,
+        (miniblock_values.FLAT, 12, wrapped),
+    ),
+}
+
+
+@pytest.fixture
+def nested() -> tuple[PlainColumns, list[np.ndarray], list[np.ndarray | None]]:
+    """Return columns with their values, and where they are null."""
+    file, levels = File(), flat(nulls())
+    chosen = indices(len(ENTRIES))
+    loose = np.where(nulls() == 1, 200, chosen).astype(np.uint8)  # nulls may have any index
+    packed = np.zeros(8200, np.uint8)
+    ends = np.zeros(1, np.int64)
+    size = bitpacking.inline_encode(ENTRIES.view(np.uint8), 64, packed, ends)
+    entries = file.append(ENTRIES.tobytes())
+    inverted = file.append((~ENTRIES).tobytes())
+    file.column(b"nullable", chunked(file, [levels, flat(integers(1))], definition=True))
+    file.column(b"bits", chunked(file, [bits(booleans())], definition=False))
+    file.column(b"nullable bits", chunked(file, [levels, bits(booleans())], definition=True, size=64))
+    file.column(b"dictionary", [*chunked(file, [flat(chosen)], definition=False), entries])
+    file.column(
+        b"packed dictionary", [*chunked(file, [flat(chosen)], definition=False), file.append(packed[:size].tobytes())]
+    )
+    file.column(b"nullable dictionary", [*chunked(file, [levels, flat(loose)], definition=True), inverted])
+    opened = PlainColumns(file.data, file.table, list(range(6)), ["a"] * 6, ROWS, lambda _, __, page: PLANS[page])
+    resolved = ENTRIES[chosen]
+    values = [integers(1), booleans(), booleans(), resolved, resolved, resolved]
+    return opened, values, [nulls(), None, nulls(), None, None, nulls()]
+
+
+def check(
+    opened: PlainColumns, out: np.ndarray, places: list[int], found: list[int], values: list[Any], missing: list[Any]
+) -> None:
+    for number, (expected, null) in enumerate(zip(values, missing, strict=True)):
+        count, part = len(expected), out[places[number] : places[number + 1]]
+        if expected.dtype == bool:
+            decoded = np.unpackbits(part, bitorder="little")[:count].astype(bool)
+        else:
+            decoded = part[: count * expected.itemsize].view(expected.dtype)
+        valid = np.ones(count, bool) if null is None else null == 0
+        assert found[number] == count - valid.sum()
+        assert np.array_equal(decoded[valid], expected[valid])
+        if found[number]:
+            bitmap = part[len(part) - -(-((count + 7) // 8) // 64) * 64 :]
+            assert np.array_equal(np.unpackbits(bitmap, bitorder="little")[:count], valid)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, ROWS), (1, ROWS - 1), (1023, 2049), (7, 8), (70, 135)])
+def test_ranges_of_nulls_bits_and_dictionaries(nested: Any, start: int, stop: int) -> None:
+    opened, values, missing = nested
+    places = opened.places(stop - start, False)
+    out = np.full(places[-1], 255, np.uint8)
+    found = opened.read(0, 6, start, stop, out)
+    wanted = [None if null is None else null[start:stop] for null in missing]
+    check(opened, out, places, found, [each[start:stop] for each in values], wanted)
+
+
+@pytest.mark.parametrize("rows", [[5], [0, 0, 7, 1023, 1024, 2999], list(range(0, ROWS, 3)), [9] * 4000], ids=len)
+def test_taken_nulls_bits_and_dictionaries(nested: Any, rows: list[int]) -> None:
+    opened, values, missing = nested
+    taken = np.array(rows, np.int64)
+    places = opened.places(len(rows), True)
+    out = np.full(places[-1], 255, np.uint8)
+    found = opened.take(0, 6, taken, out)
+    check(
+        opened, out, places, found, [each[taken] for each in values], [None if m is None else m[taken] for m in missing]
+    )
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        (miniblock_values.FLAT, 11, None),
+        (miniblock_values.FLAT, 13, None),
+        (miniblock_values.INLINE, 12, None),
+        (miniblock_values.FLAT, 12, lambda *_: b"short"),
+    ],
+)
+def test_dictionaries_that_do_not_fit_are_damage(entries: Any) -> None:
+    file = File()
+    place = file.append(ENTRIES.tobytes())
+    file.column(b"x", [*chunked(file, [flat(indices(12))], definition=False), place])
+    plan = (miniblock_values.FLAT, 64, 8, 1, True, 0.0, None, entries)
+    opened = PlainColumns(file.data, file.table, [0], ["a"], ROWS, lambda *_: plan)
+    out = np.empty(opened.places(ROWS, True)[-1], np.uint8)
+    assert opened.in_place() == [-1]
+    assert opened.read(0, 1, 0, ROWS, out) == [-1]
+    assert opened.take(0, 1, np.arange(9), out) == [-1]
+
+
+def test_dictionaries_that_cannot_be_decoded_are_not_plain() -> None:
+    file = File()
+    place = file.append(ENTRIES.tobytes())
+    file.column(b"x", [*chunked(file, [flat(indices(12))], definition=False), place])
+    plan = (miniblock_values.FLAT, 64, 8, 1, True, 0.0, None, (miniblock_values.FLAT, 12, lambda *_: None))
+    assert PlainColumns(file.data, file.table, [0], ["a"], ROWS, lambda *_: plan).in_place() == [None]
+
+
+def test_indices_beyond_the_entries_and_levels_beyond_the_layers_are_damage() -> None:
+    file, high = File(), nulls()
+    place = file.append(ENTRIES.tobytes())
+    high[2000] = 2
+    file.column(b"dictionary", [*chunked(file, [flat(indices(13))], definition=False), place])
+    file.column(b"nullable", chunked(file, [flat(high), flat(integers(1))], definition=True))
+    file.column(b"nullable", chunked(file, [flat(nulls()[:-9]), flat(integers(1))], definition=True))
+    opened = PlainColumns(file.data, file.table, [0, 1, 2], ["a"] * 3, ROWS, lambda _, __, page: PLANS[page])
+    out = np.empty(opened.places(ROWS, True)[-1], np.uint8)
+    assert opened.read(0, 3, 0, ROWS, out) == [-1, -1, -1]
+    assert opened.take(0, 3, np.arange(ROWS), out) == [-1, -1, -1]
+    assert opened.read(1, 2, 0, 1000, out)[0] == nulls()[:1000].sum()
 
 
 def test_damaged_columns_are_named(file: File) -> None:
@@ -202,11 +393,11 @@ def test_damaged_columns_are_named(file: File) -> None:
     opened = file.open(4)
     assert position < chunks[0]
     out = np.empty(opened.places(ROWS, False)[-1], np.uint8)
-    assert opened.read(0, 4, 0, ROWS, out) == [3]
-    assert opened.read(0, 4, 2048, ROWS, out) == [], "the damaged chunk is not read"
-    assert damaged(opened, np.array([0, 9])) == [3]
+    assert opened.read(0, 4, 0, ROWS, out) == [0, 0, -1, -1]
+    assert opened.read(0, 4, 2048, ROWS, out) == [0, 0, -1, 0], "the damaged chunk is not read"
+    assert counts_of(opened, np.array([0, 9])) == [0, 0, -1, -1]
     file.data[words[0]] ^= 0x10
-    assert damaged(opened, np.array([2500])) == [3], "chunk words contradict each other"
+    assert counts_of(opened, np.array([2500])) == [0, 0, -1, -1], "chunk words contradict each other"
 
 
 def test_arguments_are_checked(file: File) -> None:
@@ -216,12 +407,12 @@ def test_arguments_are_checked(file: File) -> None:
             opened.read(*columns, 0, 10, out)
         with pytest.raises(CodecError, match="columns"):
             opened.take(*columns, np.arange(3), out)
-    for start, stop in ((-1, 2), (2, 1), (0, ROWS + 1)):
+    for start, stop in ((-1, 2), (2, 1), (5, 5), (0, ROWS + 1)):
         with pytest.raises(CodecError, match="rows"):
             opened.read(0, 4, start, stop, out)
-    for rows in ([-1], [ROWS], [5, 4], [2**62]):
+    for rows in ([], [-1], [ROWS], [5, 4], [2**62]):
         with pytest.raises(CodecError, match="row"):
-            opened.take(0, 4, np.array(rows), out)
+            opened.take(0, 4, np.array(rows, np.int64), out)
     with pytest.raises(CodecError, match="no room"):
         opened.read(0, 4, 0, ROWS, out[:23999])
     with pytest.raises(CodecError, match="no room"):

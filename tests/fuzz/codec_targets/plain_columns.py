@@ -23,7 +23,9 @@ def opened(c: Chaos) -> plain_columns.PlainColumns:
     values = c.rng.integers(0, 1 << 20, rows, np.int32)
     data, entries = bytearray(), []
     for number in range(count):
-        parts = packed(values) if number % 2 == 0 else (values.tobytes(),)
+        parts: tuple[bytes, ...] = packed(values) if number % 2 == 0 else (values.tobytes(),)
+        if len(parts) == 2 and c.flag(0.4):
+            parts = (*packed(values % 40), np.arange(c.number(40), dtype=np.int64).tobytes())
         places = []
         for part in parts:
             data += bytes(-len(data) % 8)
@@ -36,8 +38,25 @@ def opened(c: Chaos) -> plain_columns.PlainColumns:
         metadata = bytes(c.damaged(wrapped(1, wrapped(2, wrapped(1, b"kind"))) + wrapped(2, page), 0.2))
         entries.append(struct.pack("<QQ", len(data), len(metadata)))
         data += metadata
-    plausible = {1: (plain_columns.IN_PLACE, WIDTH, 1, False, 0.0), 2: (1, WIDTH, 1, True, 0.0)}
-    odd = (c.number(5), c.number(9), c.number(3), c.flag(), c.random.choice([0.0, 8.0, float("nan")]))
+    bits = 8 * WIDTH
+    levels = (c.number(5), c.number(17))
+    content = c.random.choice([None, bytes(8 * c.number(40))])
+    entries_of = (c.number(4), c.number(40), (lambda *_: content) if c.flag(0.3) else None)
+    plausible = {
+        1: (plain_columns.IN_PLACE, bits, bits, 1, False, 0.0, None, None),
+        2: (1, bits, bits, 1, True, 0.0, levels if c.flag(0.2) else None, None),
+        3: (1, c.random.choice([32, 64]), bits, 1, True, 0.0, levels if c.flag(0.2) else None, entries_of),
+    }
+    odd = (
+        c.number(5),
+        c.random.choice([1, 8, 16, 32, 64, 128, 7]),
+        c.random.choice([1, 8, 16, 32, 64]),
+        c.number(3),
+        c.flag(),
+        c.random.choice([0.0, 8.0, float("nan")]),
+        levels if c.flag() else None,
+        entries_of if c.flag() else None,
+    )
     numbers = [c.number(count) if c.flag(0.1) else number for number in range(count)]
 
     def plan_of(_kind: object, _column: bytes, page: bytes) -> object:

@@ -348,6 +348,13 @@ class Encoding:
             raise CorruptFileError(f"{where}: claims a dictionary of {size} entries")
         return fixed_array(value_type, size, self.block(buffer, size, bits, where))
 
+    def entries_codec(self, bits: int) -> int | None:
+        """Return the codec of the entries of a page dictionary, numbered as in `chunk_codec`.
+
+        None if kernels do not support entries of so many bits in this encoding.
+        """
+        return None
+
     def planar_entries(self, buffer: pa.Buffer, size: int, value_type: pa.DataType, where: str) -> pa.Array:
         """Return the entries of a page dictionary of 2.3, which may be integers in any encoding or fixed-size lists."""
         return fixed_array(value_type, size, self.integers(buffer, size, value_bits(value_type)))

@@ -64,6 +64,10 @@ class InlineBitpacking(WordEncoding):
         """See `Encoding.most_chunk_bytes`; the last block is full, and each has a header."""
         return self.padded_bytes((count // _BLOCK + 1) * (_BLOCK + 1), self.bits)
 
+    def entries_codec(self, bits: int) -> int | None:
+        """See `Encoding.entries_codec`."""
+        return miniblock_values.INLINE if bits == self.bits else None
+
     @property
     def level_codec(self) -> tuple[int, int] | None:
         """See `Encoding.level_codec`."""

@@ -66,6 +66,10 @@ class Flat(WordEncoding):
         """See `Encoding.chunk_codec`."""
         return miniblock_values.FLAT, self.bits
 
+    def entries_codec(self, bits: int) -> int | None:
+        """See `Encoding.entries_codec`."""
+        return miniblock_values.FLAT if bits == self.bits else None
+
     @property
     def level_codec(self) -> tuple[int, int] | None:
         """See `Encoding.level_codec`."""

@@ -18,18 +18,23 @@ from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.buffers import allocate
 from lance_dataset.file.container import FileMetadata, page_description
 from lance_dataset.file.structural.arrays import value_bits
+from lance_dataset.file.structural.encodings.base import Encoding
 from lance_dataset.file.structural.layout import FullZipLayout, Layer, MiniBlockLayout
+from lance_dataset.file.structural.read.levels import level_codec
 from lance_dataset.file.structural.read.page import PageGrammar
 from lance_dataset.threads.streams import map_parallel
 from lance_dataset.types.schema import Field
-from lancecodec import CodecError, plain_columns
+from lancecodec import CodecError, miniblock_values, plain_columns
 
 __all__ = ["PlainPages", "open_plain_columns"]
 
-#: Codec, bytes of a value, value buffers of a chunk, whether chunk words have 32 bits, and minimum bits of a value.
-_Plan: TypeAlias = "tuple[int, int, int, bool, float]"
+_Pair: TypeAlias = "tuple[int, int]"
+_Entries: TypeAlias = "tuple[int, int, Callable[[pa.Buffer, int, int], pa.Buffer | None] | None]"
+#: See `lancecodec.plain_columns.PlainColumns`.
+_Plan: TypeAlias = "tuple[int, int, int, int, bool, float, _Pair | None, _Entries | None]"
 
 _NEVER_NULL = (Layer.ALL_VALID_ITEM,)
+_NULLABLE = (Layer.NULLABLE_ITEM,)
 #: Most bytes of columns that share a buffer: one that is kept alone keeps no more than this. Larger ones share none.
 _SHARED_BYTES = 1 << 20
 #: Bytes from which on values are decoded by several threads.
@@ -61,14 +66,15 @@ def open_plain_columns(
     mapped = metadata.source.mapped
     if mapped is None or not grammar.is_plain or not 0 < num_rows <= plain_columns.MOST_ROWS:
         return None
-    kinds: list[Hashable] = [field.logical_type for field in fields]
-    types = dict(zip(kinds, (field.storage_type for field in fields), strict=True))
+    types = [field.storage_type for field in fields]
+    kinds: list[Hashable] = [(field.logical_type, field.nullable) for field in fields]
+    named = dict(zip(kinds, zip(types, (field.nullable for field in fields), strict=True), strict=True))
 
     def plan_of(kind: Hashable, column: bytes, page: bytes) -> _Plan | None:
-        return _plan(types[kind], column, page, num_rows, grammar)
+        return _plan(*named[kind], column, page, num_rows, grammar)
 
     found = plain_columns.PlainColumns(mapped, metadata.column_table, list(indices), kinds, num_rows, plan_of)
-    return PlainPages(metadata, mapped, found, [types[kind] for kind in kinds])
+    return PlainPages(metadata, mapped, found, types)
 
 
 class PlainPages:
@@ -114,22 +120,28 @@ class PlainPages:
 
     def _decoded(self, count: int, decode: Callable[..., list[int]], *, taken: bool) -> list[pa.Array | None]:
         """Return the columns that `decode` writes to an output, None for others."""
+        if count == 0:
+            return [None] * len(self._types)
         self._announce()
         places = self._columns.places(count, taken)
         outputs: list[tuple[int, int, pa.Buffer]] = [
             (first, last, allocate(places[last] - places[first])) for first, last in _shared(places)
         ]
         work = [partial(decode, first, last, out=out) for first, last, out in outputs]
-        damaged = map_parallel(lambda call: call(), work, parallel=places[-1] > _PARALLEL_BYTES)
-        bad = {number for numbers in damaged for number in numbers}
+        decoded = map_parallel(lambda call: call(), work, parallel=places[-1] > _PARALLEL_BYTES)
         arrays: list[pa.Array | None] = [None] * len(self._types)
         build = pa.Array.from_buffers
-        for first, last, out in outputs:
+        bitmap = (count + 7) // 8
+        for (first, _, out), nulls in zip(outputs, decoded, strict=True):
             base = places[first]
-            for number in range(first, last):
-                place, end = places[number], places[number + 1]
-                if place < end and number not in bad:
-                    arrays[number] = build(self._types[number], count, [None, out.slice(place - base, end - place)], 0)
+            for number, missing in enumerate(nulls, first):
+                place, end = places[number] - base, places[number + 1] - base
+                if place == end or missing < 0:
+                    continue
+                values, validity = out.slice(place, end - place), None
+                if missing:
+                    validity = out.slice(end - _padded(bitmap), bitmap)
+                arrays[number] = build(self._types[number], count, [validity, values], missing)
         return arrays
 
     def _announce(self) -> None:
@@ -137,6 +149,11 @@ class PlainPages:
         low, high, size = self._columns.extent()
         if high - low <= 2 * size:
             self._source.read_ranges([(low, high - low)])
+
+
+def _padded(size: int) -> int:
+    """Return a size with the bytes up to the next multiple of 64, where the next part of an output begins."""
+    return -(-size // 64) * 64
 
 
 def _shared(places: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -151,32 +168,33 @@ def _shared(places: Sequence[int]) -> Iterator[tuple[int, int]]:
 # -- descriptions --------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1024)
-def _plan(kind: pa.DataType, column: bytes, page: bytes, rows: int, grammar: PageGrammar) -> _Plan | None:
+@lru_cache(maxsize=4096)
+def _plan(
+    kind: pa.DataType, nullable: bool, column: bytes, page: bytes, rows: int, grammar: PageGrammar
+) -> _Plan | None:
     """Return the plan of a page of a description, None if it is not plain or broken."""
     described, bits = page_description(column, page), value_bits(kind)
-    if described is None or bits == 0 or bits % 8 or bits > 8 * _MOST_WIDTH:
+    if described is None or bits == 0 or (bits % 8 and bits != 1) or bits > 8 * _MOST_WIDTH:
         return None
     type_name, encoding = described
     if grammar.of(type_name) is not grammar:
         return None
     try:
-        return _plan_of_layout(grammar.parse(encoding), bits, rows)
+        return _plan_of_layout(grammar.parse(encoding), kind, rows, nullable)
     except (CodecError, CorruptFileError, UnsupportedError):
         return None
 
 
-def _plan_of_layout(layout: Any, bits: int, rows: int) -> _Plan | None:
+def _plan_of_layout(layout: Any, kind: pa.DataType, rows: int, nullable: bool) -> _Plan | None:
+    bits = value_bits(kind)
     if isinstance(layout, FullZipLayout):
-        return (plain_columns.IN_PLACE, bits // 8, 1, False, 0.0) if layout.is_side_by_side(bits, rows) else None
+        placed = bits % 8 == 0 and layout.is_side_by_side(bits, rows)
+        return (plain_columns.IN_PLACE, bits, bits, 1, False, 0.0, None, None) if placed else None
     if not isinstance(layout, MiniBlockLayout):
         return None
     encoding = layout.values
     if (
-        layout.layers != _NEVER_NULL
-        or layout.rep is not None
-        or layout.definition is not None
-        or layout.dictionary is not None
+        layout.rep is not None
         or layout.indexed
         or layout.num_items != rows
         or encoding.is_text
@@ -184,5 +202,27 @@ def _plan_of_layout(layout: Any, bits: int, rows: int) -> _Plan | None:
         or layout.num_buffers != encoding.num_buffers
     ):
         return None
-    codec, width = encoding.chunk_codec("")
-    return (codec, bits // 8, layout.num_buffers, layout.large, sum(encoding.least_bits)) if width == bits else None
+    if layout.definition is None:
+        levels, is_plain = None, layout.layers == _NEVER_NULL
+    else:
+        levels, is_plain = level_codec(layout.definition, ""), nullable and layout.layers == _NULLABLE
+    codec, stored = encoding.chunk_codec("")
+    entries = None if layout.dictionary is None else _entries(layout.dictionary, layout.dictionary_size, kind)
+    if not is_plain or (entries is None and stored != bits):
+        return None
+    return codec, bits, stored, layout.num_buffers, layout.large, sum(encoding.least_bits), levels, entries
+
+
+def _entries(encoding: Encoding, count: int, kind: pa.DataType) -> _Entries:
+    """Return the plan of the entries of a dictionary."""
+    codec = encoding.entries_codec(value_bits(kind))
+    if codec is not None:
+        return codec, count, None
+
+    def decode(file: pa.Buffer, position: int, size: int) -> pa.Buffer | None:
+        try:
+            return encoding.entries(file.slice(position, size), count, kind, "").buffers()[1]
+        except (CodecError, CorruptFileError, UnsupportedError):
+            return None
+
+    return miniblock_values.FLAT, count, decode
