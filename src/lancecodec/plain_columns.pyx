@@ -526,7 +526,7 @@ cdef class PlainColumns:
         first, last
             Range ``[first, last)`` of the columns.
         start, stop
-            Range ``[start, stop)`` of the rows, at least one.
+            Range ``[start, stop)`` of the rows.
         out
             Output for the columns, one after another as `places` says; the first one is at its begin. Columns whose
             values are in place have no room in it. A column consists of its values, and at the next multiple of 64
@@ -542,13 +542,13 @@ cdef class PlainColumns:
         Raises
         ------
         CodecError
-            A range is outside of the file or has no rows, or `out` is too small.
+            A range is outside of the file, or `out` is too small.
         MemoryError
             There is not enough memory.
         """
         cdef ByteView target = writable(out)
         self.check_columns(first, last)
-        if start < 0 or stop <= start or stop > self.rows:
+        if start < 0 or stop < start or stop > self.rows:
             raise CodecError(f"rows {start} to {stop} of {self.rows}")
         self.check_room(first, last, stop - start, False, target)
         return self.decode(first, last, NULL, start, stop - start, target.data)
@@ -559,6 +559,9 @@ cdef class PlainColumns:
         cdef uint8_t *memory = NULL
         cdef int64_t *nulls = <int64_t *>PyMem_Malloc(8 * (last - first + 1))
         cdef int64_t i
+        if n == 0:
+            PyMem_Free(nulls)
+            return [-1 if self.columns[i].kind == OTHER else 0 for i in range(first, last)]
         try:
             if nulls == NULL:
                 raise MemoryError()
@@ -598,7 +601,7 @@ cdef class PlainColumns:
         first, last
             Range ``[first, last)`` of the columns.
         rows
-            int64 array of rows, at least one.
+            int64 array of rows.
         out
             Output for the columns as in `read`, with room for those whose values are in place, too.
 
@@ -610,19 +613,20 @@ cdef class PlainColumns:
         Raises
         ------
         CodecError
-            There are no rows, one is outside of the file or less than the one before, or `out` is too small.
+            A row is outside of the file or less than the one before, or `out` is too small.
         MemoryError
             There is not enough memory.
         """
         cdef ByteView target = writable(out)
         cdef int64_t i, n = rows.shape[0], before = 0
         self.check_columns(first, last)
-        if n < 1 or n > 2**32:
+        if n > 2**32:
             raise CodecError(f"{n} rows")
         self.check_room(first, last, n, True, target)
-        check_aligned(&rows[0])
+        if n > 0:
+            check_aligned(&rows[0])
         for i in range(n):
             if rows[i] < before or rows[i] >= self.rows:
                 raise CodecError(f"row {rows[i]} of {self.rows}, after row {before}")
             before = rows[i]
-        return self.decode(first, last, &rows[0], 0, n, target.data)
+        return self.decode(first, last, &rows[0] if n > 0 else &before, 0, n, target.data)

@@ -83,7 +83,7 @@ def test_columns_are_found(file: File) -> None:
     assert places[2] is None
 
 
-@pytest.mark.parametrize(("start", "stop"), [(0, ROWS), (1, ROWS - 1), (1023, 2049), (7, 8)])
+@pytest.mark.parametrize(("start", "stop"), [(0, ROWS), (1, ROWS - 1), (1023, 2049), (7, 8), (5, 5)])
 def test_ranges(file: File, start: int, stop: int) -> None:
     opened, count = file.open(4), stop - start
     places = opened.places(count, False)
@@ -98,7 +98,7 @@ def test_ranges(file: File, start: int, stop: int) -> None:
     assert np.array_equal(part.view(np.int32)[:count], integers(3)[start:stop])
 
 
-@pytest.mark.parametrize("rows", [[0], [ROWS - 1], [0, 0, 7, 1023, 1024, 2999], list(range(0, ROWS, 2))], ids=len)
+@pytest.mark.parametrize("rows", [[], [0], [ROWS - 1], [0, 0, 7, 1023, 1024, 2999], list(range(0, ROWS, 2))], ids=len)
 def test_taken_rows(file: File, rows: list[int]) -> None:
     opened, taken = file.open(4), np.array(rows, np.int64)
     places = opened.places(len(rows), True)
@@ -172,7 +172,7 @@ def test_other_forms_are_left_out() -> None:
 def test_files_of_other_lengths_have_no_plain_columns(file: File, rows: int) -> None:
     opened = file.open(4, rows)
     assert opened.in_place() == [None] * 4
-    assert opened.take(0, 4, np.arange(min(max(rows, 0), 3)), bytearray()) == []
+    assert opened.take(0, 4, np.arange(min(max(rows, 0), 3)), bytearray()) == [-1] * 4
 
 
 @pytest.mark.parametrize(
@@ -407,10 +407,10 @@ def test_arguments_are_checked(file: File) -> None:
             opened.read(*columns, 0, 10, out)
         with pytest.raises(CodecError, match="columns"):
             opened.take(*columns, np.arange(3), out)
-    for start, stop in ((-1, 2), (2, 1), (5, 5), (0, ROWS + 1)):
+    for start, stop in ((-1, 2), (2, 1), (0, ROWS + 1)):
         with pytest.raises(CodecError, match="rows"):
             opened.read(0, 4, start, stop, out)
-    for rows in ([], [-1], [ROWS], [5, 4], [2**62]):
+    for rows in ([-1], [ROWS], [5, 4], [2**62]):
         with pytest.raises(CodecError, match="row"):
             opened.take(0, 4, np.array(rows, np.int64), out)
     with pytest.raises(CodecError, match="no room"):
