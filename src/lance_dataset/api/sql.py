@@ -13,6 +13,7 @@ import pyarrow.dataset as pads
 
 from lance_dataset.api.scanner.builder import make_scanner
 from lance_dataset.api.scanner.scanner import LanceScanner
+from lance_dataset.api.sql_plain import PlainQuery, plain_query
 from lance_dataset.api.sql_plans import aggregates_freely, first_rows, text_condition
 from lance_dataset.errors import InvalidInputError, LanceError, UnsupportedError
 from lance_dataset.read.shown import Shown
@@ -191,25 +192,30 @@ class SqlQuery:
 
     def _run(self) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         source = _Source(self._snapshot, self._options)
-        context = _context(self._options.get("batch_size"))
+        plain = plain_query(self._sql, self._table_name, source.schema.names)
         try:
-            context.register_dataset(self._table_name, source)
-            frame = context.sql(self._sql, _only_queries()) if self._read_only else context.sql(self._sql)
-            plan = frame.logical_plan()
-            if plan.display().startswith("Limit:"):
-                source.most_rows = first_rows(frame.optimized_logical_plan())
-            if "LIKE" in self._sql.upper():
-                source.condition = text_condition(frame.optimized_logical_plan(), source.schema)
-            if aggregates_freely(plan):
-                context.sql("SET datafusion.optimizer.enable_round_robin_repartition = true")
-                frame = context.create_dataframe_from_logical_plan(plan)
-            batches = (batch.to_pyarrow() for batch in frame.execute_stream())
+            planned, batches = self._planned(source) if plain is None else source.answer(plain)
             first = next(batches, None)
         except Exception as error:
             raise source.cause(error) from error
-        schema = _result_schema(frame.schema(), first)
+        schema = _result_schema(planned, first)
         limit = self._snapshot.location.result_limit
         return schema, limited_batches(_batches(schema, first, batches, source), limit)
+
+    def _planned(self, source: _Source) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """Let DataFusion plan and start the query."""
+        context = _context(self._options.get("batch_size"))
+        context.register_dataset(self._table_name, source)
+        frame = context.sql(self._sql, _only_queries()) if self._read_only else context.sql(self._sql)
+        plan = frame.logical_plan()
+        if plan.display().startswith("Limit:"):
+            source.most_rows = first_rows(frame.optimized_logical_plan())
+        if "LIKE" in self._sql.upper():
+            source.condition = text_condition(frame.optimized_logical_plan(), source.schema)
+        if aggregates_freely(plan):
+            context.sql("SET datafusion.optimizer.enable_round_robin_repartition = true")
+            frame = context.create_dataframe_from_logical_plan(plan)
+        return frame.schema(), (batch.to_pyarrow() for batch in frame.execute_stream())
 
 
 def _context(batch_size: int | None) -> Any:
@@ -323,6 +329,16 @@ class _Source(pads.Dataset):
             filter = self.condition if filter is None else filter & self.condition
         names = self._schema.names if columns is None else list(columns)
         return _Scan(self, make_scanner(self._snapshot, {**kept, "columns": names, "filter": filter}))
+
+    def answer(self, query: PlainQuery) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """Answer a statement that needs no planner, with the schema and the batches that DataFusion gives."""
+        if query.columns:
+            self.most_rows = query.limit
+            scan = self.scanner(query.columns)
+            return scan.schema, scan.to_batches()
+        schema = pa.schema([pa.field(query.name, pa.int64(), nullable=False)], self._schema.metadata)
+        number = make_scanner(self._snapshot, {**self._options, "columns": []}).count_rows()
+        return schema, iter([pa.record_batch([pa.array([number])], schema)])
 
     def cause(self, error: Exception) -> Exception:
         """Return the error to raise: the original error of the scan, or that of DataFusion as an InvalidInputError."""

@@ -1,0 +1,94 @@
+"""Statements that are answered without a planner give what DataFusion gives."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import lance_dataset
+from lance_dataset.api import sql
+from lance_dataset.api.sql_plain import plain_query
+from lance_dataset.errors import InvalidInputError, MemoryLimitError
+
+_PLAIN = [
+    "SELECT * FROM dataset",
+    "select * from Dataset limit 3;",
+    "SELECT ID, s FROM dataset LIMIT 100",
+    "SELECT date\nFROM dataset",
+    "SELECT count(*) FROM dataset",
+    "SELECT COUNT ( * ) AS N FROM dataset LIMIT 5",
+]
+_OTHERS = [
+    "SELECT * FROM dataset LIMIT 0",
+    "SELECT id FROM dataset WHERE id < 2",
+    "SELECT id n FROM dataset",
+    "SELECT DISTINCT kept FROM dataset WHERE id = 3",
+    "SELECT count(id) FROM dataset",
+    "SELECT null FROM dataset",
+    "SELECT 1 FROM dataset",
+    "SELECT * FROM dataset LIMIT 2 OFFSET 1",
+    "SELECT * FROM dataset -- all",
+]
+_WRONG = [
+    "SELECT Upper FROM dataset",
+    "SELECT missing FROM dataset",
+    "SELECT id, id FROM dataset",
+    "SELECT * FROM other",
+    "SELECT * FROM dataset LIMIT x",
+]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    table = pa.table(
+        {
+            "id": pa.array([1, 2, 3, 4], pa.int32()),
+            "s": ["a", None, "c", "d"],
+            "Upper": [1.5, None, 2.5, 3.5],
+            "date": pa.array([1, 2, None, 4], pa.date32()),
+            "null": [True, False, None, True],
+            "code": pa.array(["x", "y", "x", None]).dictionary_encode(),
+            "nested": [{"a": [1]}, {"a": None}, None, {"a": []}],
+            "j": pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(['{"a":1}', None, "[]", "1"])),
+        }
+    )
+    kept = pa.field("kept", pa.int64(), nullable=False, metadata={"unit": "m"})
+    table = table.append_column(kept, pa.array([1, 2, 3, 4])).replace_schema_metadata({"of": "table"})
+    made = lance_dataset.write_dataset(table, tmp_path_factory.mktemp("sql") / "t", max_rows_per_file=2)
+    made.delete("id = 2")
+    return made
+
+
+@pytest.mark.parametrize("query", [*_PLAIN, *_OTHERS])
+def test_the_answer_is_that_of_the_planner(dataset, monkeypatch, query):
+    for build in (lambda made: made, lambda made: made.with_row_id().with_row_addr(), lambda made: made.batch_size(1)):
+        built = build(dataset.sql(query)).build()
+        batches, stream = built.to_batch_records(), built.to_stream_reader()
+        with monkeypatch.context() as patch:
+            patch.setattr(sql, "plain_query", lambda *_: None)
+            expected = build(dataset.sql(query)).build().to_batch_records()
+            reader = build(dataset.sql(query)).build().to_stream_reader()
+        assert stream.schema.equals(reader.schema, check_metadata=True)
+        assert stream.read_all().equals(reader.read_all())
+        assert [batch.schema.to_string() for batch in batches] == [batch.schema.to_string() for batch in expected]
+        assert batches == expected
+
+
+def test_which_statements_are_plain(dataset):
+    names = dataset.schema.names
+    assert [plain_query(query, "dataset", names) is not None for query in _PLAIN] == [True] * len(_PLAIN)
+    assert [plain_query(query, "dataset", names) for query in (*_OTHERS, *_WRONG)] == [None] * 14
+
+
+@pytest.mark.parametrize("query", _WRONG)
+def test_wrong_statements_are_refused_by_the_planner(dataset, query):
+    with pytest.raises(InvalidInputError, match="SQL: "):
+        dataset.sql(query).build().to_batch_records()
+
+
+def test_plain_statements_keep_the_limit_of_results(dataset):
+    limited = lance_dataset.dataset(dataset.uri, max_result_bytes=16)
+    with pytest.raises(MemoryLimitError):
+        limited.sql("SELECT * FROM dataset").build().to_batch_records()
+    with pytest.raises(MemoryLimitError):
+        limited.sql("SELECT * FROM dataset").build().to_stream_reader().read_all()
