@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from lance_dataset.api.dataset.settings import DatasetBasePath
 from lance_dataset.io import local
 from lance_dataset.io.local_input import PlainInput
 from lance_dataset.read.projection import project
-from lance_dataset.scan import strategy
+from lance_dataset.scan import full_scan, strategy
 from lance_dataset.scan.request import ScanRequest
 
 
@@ -88,6 +89,55 @@ def test_small_fragments(tmp_path: Path, reads: Reads, version: str) -> None:
     reads.most = 0
     assert opened(tmp_path / "d").to_table(filter="id % 40 < 2").num_rows == 20
     assert reads.most > 3
+
+
+@pytest.mark.parametrize(
+    "scan",
+    [
+        lambda dataset: dataset.to_table().num_rows,
+        lambda dataset: sum(batch.num_rows for batch in dataset.to_batches()),
+        lambda dataset: dataset.count_rows(filter="n >= 0"),
+        lambda dataset: dataset.to_table(columns=["s"], filter="n >= 0").num_rows,
+    ],
+    ids=["table", "batches", "count", "filter"],
+)
+def test_files_are_opened_together(
+    tmp_path: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch, scan: Callable[[Any], int]
+) -> None:
+    """Every file is opened and read once, and many of them at the same time."""
+    lance_dataset.write_dataset(table(960), tmp_path / "d", max_rows_per_file=20, data_storage_version="2.2")
+    opened_paths: Counter[str] = Counter()
+    init = PlainInput.__init__
+
+    def counted(self: PlainInput, path: str, *given: Any, **options: Any) -> None:
+        opened_paths[path] += path.endswith(".lance")
+        init(self, path, *given, **options)
+
+    monkeypatch.setattr(PlainInput, "__init__", counted)
+    dataset = opened(tmp_path / "d")
+    dataset.io_stats_incremental()
+    reads.most = 0
+    assert scan(dataset) == 960
+    assert reads.most > 20
+    assert set(opened_paths.values()) <= {0, 1}
+    sizes = sum(file.stat().st_size for file in (tmp_path / "d" / "data").iterdir())
+    assert dataset.io_stats_incremental().read_bytes < 2 * sizes  # the end of a file holds all of a small one
+
+
+def test_whole_tables_keep_to_the_buffer(tmp_path: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more parts of columns are decoded at the same time than the buffer has room for."""
+    data, decode, decoding = table(200), full_scan._read_part, Reads()
+    lance_dataset.write_dataset(data, tmp_path / "d", max_rows_per_file=20, data_storage_version="2.2")
+
+    def slow_decode(*given: Any) -> Any:
+        with decoding:
+            return decode(*given)
+
+    monkeypatch.setattr(full_scan, "_read_part", slow_decode)
+    for options, bound in (({"io_buffer_size": 1}, range(1, 2)), ({}, range(4, 66))):
+        decoding.most = 0
+        assert opened(tmp_path / "d").to_table(**options) == data
+        assert decoding.most in bound
 
 
 def test_counts_and_limited_scans_keep_to_the_buffer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -162,6 +162,18 @@ class FragmentReader:
         for file in self.fragment.files:
             self._check_file(file)
             self._open_checked(file)
+
+    def unopened(self, fields: Iterable[Field]) -> list[Callable[[], object]]:
+        """Return calls that open what columns need and is not open yet: a data file each, and the deletion file."""
+        ids = dict.fromkeys(node.id for field in fields for node in field.walk())
+        owners = [owner[0] for field_id in ids if (owner := self._owner(field_id)) is not None]
+        files = {(file.base_id, file.path): file for file in owners}
+        calls: list[Callable[[], object]] = [
+            partial(self._open, file) for key, file in files.items() if key not in self._files
+        ]
+        if self.fragment.deletion_file is not None and "deletions" not in self.__dict__:
+            calls.append(lambda: self.deletions)
+        return calls
 
     def _owner(self, field_id: int) -> tuple[DataFile, int] | None:
         """Return the data file that holds a field and its column index, or None. The last file wins."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 from lance_dataset.errors import MemoryLimitError
 from lance_dataset.limits import ResultMeter
 from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.open_together import open_together
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.checking import check_selection, is_checking
 from lance_dataset.scan.filtering import select
@@ -26,7 +27,6 @@ from lance_dataset.scan.strategy import ScanStrategy
 from lance_dataset.scan.windows import Pruning, Ranges, Window, fragments_of, windows
 from lance_dataset.threads.streams import stream
 from lance_dataset.threads.waiting import fetch_pool, fetching, together
-from lance_dataset.types.schema import Field
 
 __all__ = ["Rows", "Scan"]
 
@@ -83,7 +83,8 @@ class Scan:
         self._limit = reader.limit
         self._pruning = Pruning(request)
         self._is_checked = request.filter is not None and is_checking()
-        self._release = Release(_stored_fields(request)) if plan.releases else None
+        self._early = [request.schema.top_level(name) for name in plan.early]
+        self._release = Release(request.stored_fields) if plan.releases else None
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
@@ -106,6 +107,8 @@ class Scan:
         return found
 
     def _find(self, window: Window) -> Selection:
+        if self._plan.waits:
+            open_together([part.fragment for part in window.slices], self._early)
         metrics = self._request.metrics
         if metrics is None:
             return select(self._pruning.prune(window), self._request, self._plan)
@@ -239,7 +242,7 @@ class Scan:
         if not parts:
             self._let_go(found.window)
         try:
-            return [self._piece(part) for part in parts]
+            return together([partial(self._piece, part) for part in parts], waiting=self._plan.waits)
         except MemoryLimitError:
             if self._limit.max_bytes is None:
                 raise
@@ -339,22 +342,6 @@ def _metered(column: Callable[[], list[pa.Array]], meter: ResultMeter) -> list[p
     chunks = column()
     meter.add(sum(chunk.nbytes for chunk in chunks))
     return chunks
-
-
-def _stored_fields(request: ScanRequest) -> list[Field]:
-    """Return the stored columns that a scan may read."""
-    names = [] if request.filter is None else list(request.filter.columns)
-    found: dict[tuple[int, ...], Field] = {}
-    for output in request.projection.columns:
-        if output.field is not None:
-            found[tuple(node.id for node in output.field.walk())] = output.field
-        elif output.expression is not None:
-            names.extend(output.expression.columns)
-    for name in dict.fromkeys(names):
-        if name in request.schema.names:
-            field = request.schema.top_level(name)
-            found[tuple(node.id for node in field.walk())] = field
-    return list(found.values())
 
 
 def _counts_known(request: ScanRequest) -> bool:

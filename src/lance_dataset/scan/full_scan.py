@@ -11,10 +11,12 @@ import pyarrow as pa
 from lance_dataset.expr.array_predicates import places_of
 from lance_dataset.file.column import Part
 from lance_dataset.limits import ResultLimit
+from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.concatenate import bisected, keep_rows, read_chunks
 from lance_dataset.read.empty_batches import empty_batch
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.kept_values import kept_values
+from lance_dataset.read.open_together import open_together
 from lance_dataset.read.projection import OutputColumn
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.costs import ColumnCosts
@@ -25,12 +27,18 @@ from lance_dataset.scan.selection import live_rows
 from lance_dataset.scan.strategy import ScanStrategy, strategy
 from lance_dataset.scan.windows import Slice, Window, fragments_of
 from lance_dataset.threads.streams import map_parallel
-from lance_dataset.threads.waiting import together
+from lance_dataset.threads.waiting import read_each
 
 __all__ = ["whole_table"]
 
 #: Fragment, number of an output column, and part of it that is decoded together.
 _Task: TypeAlias = "tuple[FragmentReader, int, Part]"
+#: Fragment, number of an output column, and the rows ``[start, stop)`` wanted of it.
+_Place: TypeAlias = "tuple[FragmentReader, int, int, int]"
+_Cut: TypeAlias = "Callable[[_Place], list[Part]]"
+_Decode: TypeAlias = "Callable[[_Task], list[pa.Array]]"
+#: Parts of each place, and the chunks of each part.
+_Done: TypeAlias = "tuple[list[list[Part]], list[list[pa.Array]]]"
 
 #: Columns of fewer bytes on average are decoded one after another: threads would only wait for the interpreter lock.
 _PARALLEL_BYTES = 256 << 10
@@ -39,6 +47,8 @@ _PARALLEL_COST = 1e6
 _PARALLEL_TASK_COST = 2e4
 #: Nanoseconds that a value of a computed column takes.
 _DERIVED_COST = 10.0
+#: Maximum bytes of the columns that are fetched at the same time.
+_FETCHED_BYTES = 64 << 20
 
 
 def whole_table(reader: TableReader, request: ScanRequest) -> pa.Table:
@@ -48,7 +58,7 @@ def whole_table(reader: TableReader, request: ScanRequest) -> pa.Table:
     computes = any(output.field is None for output in request.projection.columns)
     plan = strategy(reader, request) if computes else None
     costs = ColumnCosts.of(reader, request) if plan is None else plan.costs
-    pieces = _decode(request, plan, list(fragments_of(reader, request)), reader.limit, waits=costs.is_remote)
+    pieces = _decode(request, plan, list(fragments_of(reader, request)), reader.limit, costs)
     if not any(pieces):
         return pa.Table.from_batches([empty_batch(schema)])
     columns = [pa.chunked_array(found, field_.type) for found, field_ in zip(pieces, schema, strict=True)]
@@ -60,11 +70,12 @@ def _decode(
     plan: ScanStrategy | None,
     ranges: Sequence[tuple[FragmentReader, int, int]],
     limit: ResultLimit,
-    *,
-    waits: bool,
+    costs: ColumnCosts,
 ) -> list[list[pa.Array]]:
     """Decode the live rows of some ranges of fragments; return non-empty chunks of every output column."""
-    outputs = request.projection.columns
+    outputs, waits = request.projection.columns, costs.is_remote
+    if waits:
+        open_together([fragment for fragment, _, _ in ranges], request.stored_fields)
     apart = waits or limit.max_bytes is not None
     plain = [{} if apart else plain_range(fragment, outputs, start, stop) for fragment, start, stop in ranges]
     places = [
@@ -74,29 +85,21 @@ def _decode(
         if number not in known
     ]
     homes = [(at, number) for at, known in enumerate(plain) for number in range(len(outputs)) if number not in known]
-    unmapped = [fragment for fragment, start, stop in ranges if _is_read(fragment, request, stop - start)]
 
-    def parts(place: tuple[FragmentReader, int, int, int]) -> list[Part]:
+    def parts(place: _Place) -> list[Part]:
         fragment, number, start, stop = place
         return _parts(fragment, outputs[number], start, stop)
-
-    if waits:
-        cut = together([partial(parts, place) for place in places], waiting=True)
-    else:
-        cut = map_parallel(parts, places, parallel=bool(unmapped))
-    tasks = [(place[0], place[1], part) for place, found in zip(places, cut, strict=True) for part in found]
-    costs = [part.cost for _, _, part in tasks]
 
     def decode_part(task: _Task) -> list[pa.Array]:
         fragment, number, part = task
         return _read_part(fragment, outputs[number], request, plan, part.start, part.stop)
 
     decode = _limited(decode_part, limit)
-    heavy = sum(costs) > max(_PARALLEL_COST, _PARALLEL_TASK_COST * len(tasks))
     if waits:
-        decoded = together([partial(decode, task) for task in tasks], waiting=True)
+        cut, decoded = _fetched(parts, decode, places, request, costs)
     else:
-        decoded = map_parallel(decode, tasks, parallel=heavy or bool(unmapped), costs=costs)
+        threads = any(_is_read(fragment, request, stop - start) for fragment, start, stop in ranges)
+        cut, decoded = _decoded(parts, decode, places, parallel=threads)
     read = {(at, number): [array] for at, known in enumerate(plain) for number, array in known.items()}
     for home, done in zip((home for home, found in zip(homes, cut, strict=True) for _ in found), decoded, strict=True):
         read.setdefault(home, []).extend(done)
@@ -104,6 +107,32 @@ def _decode(
         [piece for at in range(len(ranges)) for piece in read.get((at, number), ()) if len(piece)]
         for number in range(len(outputs))
     ]
+
+
+def _decoded(parts: _Cut, decode: _Decode, places: Sequence[_Place], *, parallel: bool) -> _Done:
+    """Cut ranges of columns into parts and decode them; use threads if that is much work, or if `parallel` is true."""
+    cut = map_parallel(parts, places, parallel=parallel)
+    tasks = _tasks(places, cut)
+    costs = [part.cost for _, _, part in tasks]
+    heavy = sum(costs) > max(_PARALLEL_COST, _PARALLEL_TASK_COST * len(tasks))
+    return cut, map_parallel(decode, tasks, parallel=heavy or parallel, costs=costs)
+
+
+def _fetched(parts: _Cut, decode: _Decode, places: Sequence[_Place], request: ScanRequest, costs: ColumnCosts) -> _Done:
+    """Do the same for files on other machines: wait for many of them at a time, as memory allows."""
+    cut = read_each(parts, places)
+    widths = [costs.output_bytes(output) for output in request.projection.columns]
+    decoded = read_each(
+        decode,
+        _tasks(places, cut),
+        weight=lambda task: (task[2].stop - task[2].start) * widths[task[1]],
+        budget=share_of_memory(request.io_buffer_size or _FETCHED_BYTES, MemoryUse.WINDOWS, request.memory_limit),
+    )
+    return cut, decoded
+
+
+def _tasks(places: Sequence[_Place], cut: Sequence[list[Part]]) -> list[_Task]:
+    return [(place[0], place[1], part) for place, found in zip(places, cut, strict=True) for part in found]
 
 
 def _limited(decode: Callable[[_Task], list[pa.Array]], limit: ResultLimit) -> Callable[[_Task], list[pa.Array]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lance_dataset.read.projection import Projection
 from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.scan.row_ranges import RowRanges
-from lance_dataset.types.schema import Schema
+from lance_dataset.types.schema import Field, Schema
 
 if TYPE_CHECKING:
     from lance_dataset.expr.compiled import Filter
@@ -116,3 +116,19 @@ class ScanRequest:
     only_indexed: bool = False
     scans_on_index_error: bool = False
     used_indices: tuple[str, ...] = ()
+
+    @property
+    def stored_fields(self) -> list[Field]:
+        """Stored columns that the scan may read."""
+        names = [] if self.filter is None else list(self.filter.columns)
+        found: dict[tuple[int, ...], Field] = {}
+        for output in self.projection.columns:
+            if output.field is not None:
+                found[tuple(node.id for node in output.field.walk())] = output.field
+            elif output.expression is not None:
+                names.extend(output.expression.columns)
+        for name in dict.fromkeys(names):
+            if name in self.schema.names:
+                stored = self.schema.top_level(name)
+                found[tuple(node.id for node in stored.walk())] = stored
+        return list(found.values())

@@ -15,9 +15,10 @@ from functools import partial
 from typing import TypeVar
 
 from lance_dataset.threads.pools import SharedPool, fetch_pools, storage_pool
+from lance_dataset.threads.streams import stream
 from lance_dataset.threads.tasks import Background, drop
 
-__all__ = ["fetch_pool", "fetching", "map_waiting", "together"]
+__all__ = ["fetch_pool", "fetching", "map_waiting", "read_each", "together"]
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -26,6 +27,8 @@ _Result = TypeVar("_Result")
 _WORKERS = 16
 #: Threads that may wait, for the windows of a scan.
 fetch_pool = fetch_pools[0]
+#: Threads for reads that start no others: as many as there are requests at the same time.
+_last_pool = fetch_pools[-1]
 
 _here = threading.local()
 
@@ -129,7 +132,38 @@ def together(tasks: Sequence[Callable[[], _Result]], *, waiting: bool) -> list[_
 
 def fetching(work: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
     """Return the same work for threads of `fetch_pool`; `together` in it uses the next pools, so nothing hangs."""
-    depth = getattr(_here, "depth", 0) + 1
+    return _at_depth(work, getattr(_here, "depth", 0) + 1)
+
+
+def read_each(
+    function: Callable[[_Item], _Result],
+    items: Sequence[_Item],
+    *,
+    weight: Callable[[_Item], float] = lambda item: 0.0,
+    budget: float = 1.0,
+) -> list[_Result]:
+    """Return the results of a function that reads from another machine, for as many items at a time as make sense.
+
+    Parameters
+    ----------
+    function
+        The function. If it calls `together`, the tasks of that run one after the other.
+    items
+        The items.
+    weight, budget
+        No item is started while those before it, whose results the caller does not have yet, weigh as much as the
+        budget.
+
+    Raises
+    ------
+    Exception
+        The error of the first item (in order) that fails, when no call is running any more.
+    """
+    work = _at_depth(function, len(fetch_pools))
+    return list(stream(work, items, ahead=len(items), weight=weight, budget=budget, pool=_last_pool, join=True))
+
+
+def _at_depth(work: Callable[[_Item], _Result], depth: int) -> Callable[[_Item], _Result]:
     return lambda item: _run(partial(work, item), depth)
 
 
