@@ -23,8 +23,10 @@ def check_schema(schema: Schema, version: str) -> None:
 def open_plain_columns(
     metadata: FileMetadata, fields: Sequence[Field], indices: Sequence[int], num_rows: int
 ) -> PlainColumns | None:
-    """Return None: columns are read one by one."""
-    return None
+    """Find the columns of some fields that are one small plain page each."""
+    from lance_dataset.file.v2_0.plain_columns import open_plain_columns
+
+    return open_plain_columns(metadata, fields, indices, num_rows)
 
 
 def open_encoder(field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> ColumnEncoder:

@@ -1,177 +1,47 @@
-"""Columns of a file that are one small plain page each, read together.
-
-A table of thousands of columns has thousands of such pages. One compiled pass finds them, and another one decodes them.
-Columns of any other form, and damaged ones, are left to their own readers, which report what is wrong.
-"""
+"""Plans of the pages of 2.1 and later versions that are read together with those of other columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.buffers import allocate
 from lance_dataset.file.container import FileMetadata, page_description
+from lance_dataset.file.plain_pages import DictionaryPlan, PagePlan, PlainPages, find_plain_columns
 from lance_dataset.file.structural.arrays import value_bits
 from lance_dataset.file.structural.encodings.base import Encoding
 from lance_dataset.file.structural.layout import FullZipLayout, Layer, MiniBlockLayout
 from lance_dataset.file.structural.read.levels import level_codec
 from lance_dataset.file.structural.read.page import PageGrammar
-from lance_dataset.threads.streams import map_parallel
 from lance_dataset.types.schema import Field
 from lancecodec import CodecError, miniblock_values, plain_columns
 
-__all__ = ["PlainPages", "open_plain_columns"]
-
-_Pair: TypeAlias = "tuple[int, int]"
-_Entries: TypeAlias = "tuple[int, int, Callable[[pa.Buffer, int, int], pa.Buffer | None] | None]"
-#: See `lancecodec.plain_columns.PlainColumns`.
-_Plan: TypeAlias = "tuple[int, int, int, int, bool, float, _Pair | None, _Entries | None]"
+__all__ = ["open_plain_columns"]
 
 _NEVER_NULL = (Layer.ALL_VALID_ITEM,)
 _NULLABLE = (Layer.NULLABLE_ITEM,)
-#: Most bytes of columns that share a buffer: one that is kept alone keeps no more than this. Larger ones share none.
-_SHARED_BYTES = 1 << 20
-#: Bytes from which on values are decoded by several threads.
-_PARALLEL_BYTES = 16 << 20
 _MOST_WIDTH = 64
 
 
 def open_plain_columns(
     metadata: FileMetadata, fields: Sequence[Field], indices: Sequence[int], num_rows: int, grammar: PageGrammar
 ) -> PlainPages | None:
-    """Find the plain columns of some fields without children.
+    """Find the plain columns of some fields; `grammar` describes the pages of the file version.
 
-    Parameters
-    ----------
-    metadata
-        The file.
-    fields, indices
-        The fields, and the columns of the file that hold them.
-    num_rows
-        Number of rows that the columns must have.
-    grammar
-        Descriptions of the pages of the file version.
-
-    Returns
-    -------
-    PlainPages or None
-        None if the file is not mapped, or has too many rows for columns to be small.
+    See `find_plain_columns`.
     """
-    mapped = metadata.source.mapped
-    if mapped is None or not grammar.is_plain or not 0 < num_rows <= plain_columns.MOST_ROWS:
+    if not grammar.is_plain:
         return None
-    types = [field.storage_type for field in fields]
-    kinds: list[Hashable] = [(field.logical_type, field.nullable) for field in fields]
-    named = dict(zip(kinds, zip(types, (field.nullable for field in fields), strict=True), strict=True))
-
-    def plan_of(kind: Hashable, column: bytes, page: bytes) -> _Plan | None:
-        return _plan(*named[kind], column, page, num_rows, grammar)
-
-    found = plain_columns.PlainColumns(mapped, metadata.column_table, list(indices), kinds, num_rows, plan_of)
-    return PlainPages(metadata, mapped, found, types)
-
-
-class PlainPages:
-    """Plain columns of a file.
-
-    Parameters
-    ----------
-    metadata, mapped
-        The file and its bytes.
-    columns
-        The places of the values.
-    types
-        Arrow type of each column.
-    """
-
-    def __init__(
-        self, metadata: FileMetadata, mapped: pa.Buffer, columns: plain_columns.PlainColumns, types: list[pa.DataType]
-    ) -> None:
-        self._source = metadata.source
-        self._mapped = mapped
-        self._columns = columns
-        self._types = types
-        self._in_place = columns.in_place()
-
-    def read(self, start: int, stop: int) -> list[pa.Array | None]:
-        """Return the rows ``[start, stop)`` of each column, None for those that are not plain.
-
-        Values of whole bytes side by side are used in place.
-        """
-        count = stop - start
-        decode = partial(self._columns.read, start=start, stop=stop)
-        arrays = self._decoded(count, decode, taken=False)
-        for number, (position, kind) in enumerate(zip(self._in_place, self._types, strict=True)):
-            if position is not None and position >= 0:
-                width = value_bits(kind) // 8
-                values = self._mapped.slice(position + start * width, count * width)
-                arrays[number] = pa.Array.from_buffers(kind, count, [None, values], 0)
-        return arrays
-
-    def take(self, rows: NDArray[np.int64]) -> list[pa.Array | None]:
-        """Return the values of each column at ascending rows, None for columns that are not plain."""
-        return self._decoded(len(rows), partial(self._columns.take, rows=rows), taken=True)
-
-    def _decoded(self, count: int, decode: Callable[..., list[int]], *, taken: bool) -> list[pa.Array | None]:
-        """Return the columns that `decode` writes to an output, None for others."""
-        if count == 0:
-            return [None] * len(self._types)
-        self._announce()
-        places = self._columns.places(count, taken)
-        outputs: list[tuple[int, int, pa.Buffer]] = [
-            (first, last, allocate(places[last] - places[first])) for first, last in _shared(places)
-        ]
-        work = [partial(decode, first, last, out=out) for first, last, out in outputs]
-        decoded = map_parallel(lambda call: call(), work, parallel=places[-1] > _PARALLEL_BYTES)
-        arrays: list[pa.Array | None] = [None] * len(self._types)
-        build = pa.Array.from_buffers
-        bitmap = (count + 7) // 8
-        for (first, _, out), nulls in zip(outputs, decoded, strict=True):
-            base = places[first]
-            for number, missing in enumerate(nulls, first):
-                place, end = places[number] - base, places[number + 1] - base
-                if place == end or missing < 0:
-                    continue
-                values, validity = out.slice(place, end - place), None
-                if missing:
-                    validity = out.slice(end - _padded(bitmap), bitmap)
-                arrays[number] = build(self._types[number], count, [validity, values], missing)
-        return arrays
-
-    def _announce(self) -> None:
-        """Have the pages loaded together, unless much lies between them."""
-        low, high, size = self._columns.extent()
-        if high - low <= 2 * size:
-            self._source.read_ranges([(low, high - low)])
-
-
-def _padded(size: int) -> int:
-    """Return a size with the bytes up to the next multiple of 64, where the next part of an output begins."""
-    return -(-size // 64) * 64
-
-
-def _shared(places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield ranges of columns whose values share a buffer."""
-    first, last = 0, len(places) - 1
-    for number in range(1, len(places)):
-        if number == last or places[number + 1] - places[first] > _SHARED_BYTES:
-            yield first, number
-            first = number
-
-
-# -- descriptions --------------------------------------------------------------------------------------------------
+    return find_plain_columns(metadata, fields, indices, num_rows, partial(_plan, grammar, num_rows))
 
 
 @lru_cache(maxsize=4096)
 def _plan(
-    kind: pa.DataType, nullable: bool, column: bytes, page: bytes, rows: int, grammar: PageGrammar
-) -> _Plan | None:
+    grammar: PageGrammar, rows: int, kind: pa.DataType, nullable: bool, column: bytes, page: bytes
+) -> PagePlan | None:
     """Return the plan of a page of a description, None if it is not plain or broken."""
     described, bits = page_description(column, page), value_bits(kind)
     if described is None or bits == 0 or (bits % 8 and bits != 1) or bits > 8 * _MOST_WIDTH:
@@ -185,7 +55,7 @@ def _plan(
         return None
 
 
-def _plan_of_layout(layout: Any, kind: pa.DataType, rows: int, nullable: bool) -> _Plan | None:
+def _plan_of_layout(layout: Any, kind: pa.DataType, rows: int, nullable: bool) -> PagePlan | None:
     bits = value_bits(kind)
     if isinstance(layout, FullZipLayout):
         placed = bits % 8 == 0 and layout.is_side_by_side(bits, rows)
@@ -213,7 +83,7 @@ def _plan_of_layout(layout: Any, kind: pa.DataType, rows: int, nullable: bool) -
     return codec, bits, stored, layout.num_buffers, layout.large, sum(encoding.least_bits), levels, entries
 
 
-def _entries(encoding: Encoding, count: int, kind: pa.DataType) -> _Entries:
+def _entries(encoding: Encoding, count: int, kind: pa.DataType) -> DictionaryPlan:
     """Return the plan of the entries of a dictionary."""
     codec = encoding.entries_codec(value_bits(kind))
     if codec is not None:
