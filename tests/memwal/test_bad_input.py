@@ -216,6 +216,8 @@ def test_shards(path: Path, damage: Callable[[Path], None]) -> None:
     shutil.copytree(path, kept)
     damage(path)
     error, message = SHARDS[damage]
+    found = lance_dataset.dataset(path).doctor()
+    assert {finding.subject.shard for finding in found.findings if finding.is_damage} == {SHARD}
     for _ in range(2):
         with pytest.raises(error, match=message):
             lance_dataset.dataset(path).mem_wal_writer(SHARD)

@@ -173,6 +173,8 @@ def _states(initial: Tree, events: list[object], chance: random.Random) -> Itera
 
 
 def _check(path: Path, allowed: list[Model], *, by_pylance: bool) -> None:
+    report = lance_dataset.dataset(path).doctor()
+    assert report.is_healthy, str(report)
     if by_pylance:
         with lance.dataset(str(path)).mem_wal_writer(SHARD) as theirs:
             theirs.put(rows({90: "theirs"}))

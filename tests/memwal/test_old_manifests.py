@@ -120,7 +120,7 @@ def test_readers_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     place = many_claims(tmp_path / "t")
     collect(tmp_path / "t")
     newest = manifest_versions(place)[-1]
-    monkeypatch.setattr(shard_versions, "_newest_version", Mock(side_effect=[2, 3, newest]))
+    monkeypatch.setattr(shard_versions, "newest_version", Mock(side_effect=[2, 3, newest]))
     shard = read_shard(place)
     assert shard is not None
     assert shard.version == newest

@@ -155,6 +155,7 @@ def test_taken_over(tmp_path: Path, stage: Stage, first: ModuleType, second: Mod
     new_table(path, BASE)
     one, two = Hand(first, path), Hand(second, path)
     left, model = stage(one)
+    assert lance_dataset.dataset(path).doctor().is_healthy
     writer = two.open()
     assert two.seen_by(writer) == model
     with pytest.raises(OSError, match=r"fenced|closed"):
@@ -173,6 +174,7 @@ def test_taken_over(tmp_path: Path, stage: Stage, first: ModuleType, second: Mod
     assert one.seen() == two.seen() == model
     assert values(one.dataset().to_table()) == values(two.dataset().to_table()) == model
     lance_dataset.dataset(path).validate()
+    assert lance_dataset.dataset(path).doctor().is_healthy
 
 
 @pytest.mark.parametrize("merger", BOTH, ids=["ours merges", "pylance merges"])

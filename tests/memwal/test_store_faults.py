@@ -159,6 +159,8 @@ def scene(request: pytest.FixtureRequest) -> Scene:
 def check(place: ObjectStore | Path, allowed: list[Model]) -> None:
     """Check that a shard has all acknowledged rows once, and goes on."""
     work = Work(place)
+    report = work.dataset().doctor()
+    assert report.is_healthy, str(report)
     writer = work.open()
     found = values(writer.lsm_scanner().to_table())
     assert found in allowed, f"{found} must be one of {allowed}"
@@ -167,6 +169,7 @@ def check(place: ObjectStore | Path, allowed: list[Model]) -> None:
     work.dataset().merge_mem_wal()
     work.dataset().collect_mem_wal(older_than=NOW)
     work.dataset().validate()
+    assert work.dataset().doctor().is_healthy
     assert values(work.dataset().to_table()) == found | {91: "more"}
     work.open().close()  # replays end
 

@@ -48,10 +48,11 @@ def diagnose(
         There is no dataset, not even a damaged one.
     """
     from lance_dataset.changes.doctor.diagnosing import diagnose as check
+    from lance_dataset.memwal.examining.shards import examine_shards
     from lance_dataset.read.location import TableLocation
 
     with reported_progress(progress, lambda: None, "doctor", "unit") as told:
-        return check(TableLocation.resolve(uri, storage_options), told)
+        return check(TableLocation.resolve(uri, storage_options), told, examine_shards)
 
 
 def repair(
@@ -95,6 +96,7 @@ def repair(
     """
     from lance_dataset.changes.doctor.repairing import Consent
     from lance_dataset.changes.doctor.repairing import repair as mend
+    from lance_dataset.memwal.examining.shards import examine_shards
     from lance_dataset.read.location import TableLocation
 
     check_switch("execute", execute)
@@ -103,7 +105,7 @@ def repair(
     consent = Consent(drop_lost_rows, restore_deleted_rows)
     with reported_progress(progress, lambda: None, "repair", "unit") as told:
         location = TableLocation.resolve(uri, storage_options)
-        return mend(location, execute=execute, consent=consent, on_plan=on_plan, progress=told)
+        return mend(location, execute=execute, consent=consent, on_plan=on_plan, progress=told, look=examine_shards)
 
 
 def format_schema(dataset: Shown) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from lance_dataset.errors import CorruptFileError, MissingFileError
+from lance_dataset.io.base import ObjectInfo
 from lance_dataset.memwal.details import MemWalDetails, find_details, required_details
 from lance_dataset.memwal.log import log_end
 from lance_dataset.memwal.log_entries import decode_entry
@@ -20,7 +23,7 @@ from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.naming import is_detached
 from lance_dataset.table.versions import list_versions
 
-__all__ = ["Collected", "collect_shard"]
+__all__ = ["Collected", "collect_shard", "is_sstable", "leftovers"]
 
 #: Larger entries have rows.
 _MAX_FENCE_BYTES = 4096
@@ -112,50 +115,97 @@ def _versions(snapshot: Snapshot) -> list[int]:
     return [each.version for each in found if not is_detached(each.version) and each.version < snapshot.version]
 
 
-def _remove_sstables(place: ShardPlace, shard: ShardManifest, before: float) -> int:
-    """Remove the folders of SSTables that no manifest names and no flush is writing."""
-    named = {table.path for table in shard.sstables}
-    written: dict[str, float] = {}
+def is_sstable(folder: str) -> bool:
+    """Return True if a folder of a shard is named like one of an SSTable."""
+    return _FOLDER.fullmatch(folder) is not None
+
+
+def leftovers(snapshot: Snapshot, shard: ShardManifest) -> Iterator[ObjectInfo]:
+    """Yield the files of a shard that a collection with no respect for their age would remove.
+
+    Errors are those of `collect_shard`. Nothing is changed.
+
+    Parameters
+    ----------
+    snapshot
+        The newest version of the table.
+    shard
+        The newest manifest of the shard.
+    """
+    place = ShardPlace(snapshot.store, snapshot.root, shard.shard_id)
+    kept = _without(shard, _needed_after(snapshot, shard.shard_id))
+    folders = set(_unneeded_folders(place, kept, math.inf))
     for info in place.store.list_tree(place.root):
-        folder = info.path[len(place.root) + 1 :].partition("/")[0]
-        written[folder] = max(info.modified, written.get(folder, 0.0))
+        if _folder_of(place, info) in folders:
+            yield info
+    yield from _unneeded_entries(place, kept, math.inf)
+    yield from _unneeded_manifests(place, math.inf)
+
+
+def _folder_of(place: ShardPlace, info: ObjectInfo) -> str:
+    return info.path[len(place.root) + 1 :].partition("/")[0]
+
+
+def _remove_sstables(place: ShardPlace, shard: ShardManifest, before: float) -> int:
     count = 0
-    for folder, modified in written.items():
-        match = _FOLDER.fullmatch(folder)
-        if match and folder not in named and int(match[1]) < shard.generation and modified <= before:
-            place.store.delete_tree(f"{place.root}/{folder}")
-            count += 1
+    for folder in _unneeded_folders(place, shard, before):
+        place.store.delete_tree(f"{place.root}/{folder}")
+        count += 1
     return count
 
 
+def _unneeded_folders(place: ShardPlace, shard: ShardManifest, before: float) -> list[str]:
+    """Return the folders of SSTables that no manifest names and no flush is writing."""
+    named = {table.path for table in shard.sstables}
+    written: dict[str, float] = {}
+    for info in place.store.list_tree(place.root):
+        folder = _folder_of(place, info)
+        written[folder] = max(info.modified, written.get(folder, 0.0))
+    matches = ((_FOLDER.fullmatch(folder), modified) for folder, modified in written.items() if folder not in named)
+    return [
+        match[0] for match, modified in matches if match and int(match[1]) < shard.generation and modified <= before
+    ]
+
+
 def _remove_entries(place: ShardPlace, shard: ShardManifest, before: float) -> int:
-    """Remove entries of the log that are in SSTables, but neither fences nor the last entry."""
-    last = log_end(place, shard) - 1
     count = 0
-    for info in place.store.list(place.log):
-        position = number_of(info.name, ".arrow")
-        if position is None or position > shard.replay_after or position >= last or info.modified > before:
-            continue
-        if info.size > _MAX_FENCE_BYTES or not _is_fence(place, info.path):
-            place.store.delete(info.path)
-            count += 1
+    for info in _unneeded_entries(place, shard, before):
+        place.store.delete(info.path)
+        count += 1
     if count:
         place.store.sync(place.log)
     return count
 
 
+def _unneeded_entries(place: ShardPlace, shard: ShardManifest, before: float) -> Iterator[ObjectInfo]:
+    """Yield entries of the log that are in SSTables, but neither fences nor the last entry."""
+    last = log_end(place, shard) - 1
+    for info in place.store.list(place.log):
+        position = number_of(info.name, ".arrow")
+        if position is None or position > shard.replay_after or position >= last or info.modified > before:
+            continue
+        if info.size > _MAX_FENCE_BYTES or not _is_fence(place, info.path):
+            yield info
+
+
 def _remove_manifests(place: ShardPlace, before: float) -> int:
-    """Remove old manifests, the oldest first, so that those that stay have no gap, wherever this ends."""
-    modified = {number_of(info.name, ".binpb"): info.modified for info in place.store.list(place.manifests)}
     count = 0
-    for version in manifest_versions(place)[:-KEPT_MANIFESTS]:
-        if modified.get(version, before + 1) > before:
-            break
-        place.store.delete(place.manifest(version))
+    for info in _unneeded_manifests(place, before):
+        place.store.delete(info.path)
         count += 1
     if count:
         place.store.sync(place.manifests)
     return count
+
+
+def _unneeded_manifests(place: ShardPlace, before: float) -> Iterator[ObjectInfo]:
+    """Yield old manifests, the oldest first, so that those that stay have no gap, wherever a removal ends."""
+    infos = {number_of(info.name, ".binpb"): info for info in place.store.list(place.manifests)}
+    for version in manifest_versions(place)[:-KEPT_MANIFESTS]:
+        info = infos.get(version)
+        if info is None or info.modified > before:
+            break
+        yield info
 
 
 def _is_fence(place: ShardPlace, path: str) -> bool:

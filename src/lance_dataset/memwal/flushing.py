@@ -29,11 +29,12 @@ from lance_dataset.table.publish import publish_version
 from lance_dataset.table.transaction import Transaction
 from lance_dataset.types.schema import Schema
 
-__all__ = ["KEY_INDEX", "write_sstable"]
+__all__ = ["KEY_FILTER", "KEY_INDEX", "write_sstable"]
 
 #: Folder of the index of the keys of an SSTable.
 KEY_INDEX = "_pk_index"
-_FILTER = "bloom_filter.bin"
+#: File with the filter of the keys of an SSTable.
+KEY_FILTER = "bloom_filter.bin"
 _INDEX_PAGE_ROWS = 8192
 _INDEX_MEMORY = 1 << 30
 #: Larger than any memtable: an SSTable has one fragment.
@@ -64,7 +65,7 @@ def write_sstable(place: ShardPlace, memtable: Memtable, base: Manifest, indices
         fragments = [_without_older(place, root, fragments[0], memtable.key, rows)]
         _write_key_index(place, root, memtable.key, rows, base.schema)
     columns = [rows.column(name).combine_chunks() for name in memtable.key.names]
-    place.store.put(f"{root}/{_FILTER}", key_filter(columns))
+    place.store.put(f"{root}/{KEY_FILTER}", key_filter(columns))
     operation = Overwrite(written, tuple(fragments), {}, (), base.storage_version)
     manifest = first_manifest(operation, storage_version=base.storage_version, stable_row_ids=False)
     manifest = indices.write(root, manifest)

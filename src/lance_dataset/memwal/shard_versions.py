@@ -29,8 +29,11 @@ __all__ = [
     "check_owner",
     "claim_shard",
     "fenced_error",
+    "hinted_version",
     "manifest_versions",
+    "newest_version",
     "read_shard",
+    "read_version",
     "update_shard",
 ]
 
@@ -51,17 +54,26 @@ def read_shard(place: ShardPlace) -> ShardManifest | None:
         Manifests were removed while they were read, again and again.
     """
     for _ in range(_ATTEMPTS):
-        version = _newest_version(place)
+        version = newest_version(place)
         if version is None:
             return None
         try:
-            return _read_version(place, version)
+            return read_version(place, version)
         except MissingFileError:  # others published newer ones, and this one was removed
             continue
     raise CommitConflictError(f"shard {place.shard_id}: manifests are removed again and again", retryable=True)
 
 
-def _read_version(place: ShardPlace, version: int) -> ShardManifest:
+def read_version(place: ShardPlace, version: int) -> ShardManifest:
+    """Read a manifest of a shard.
+
+    Raises
+    ------
+    MissingFileError
+        It does not exist.
+    CorruptFileError, UnsupportedError
+        It cannot be read, or belongs elsewhere.
+    """
     path = place.manifest(version)
     manifest = decode_shard_manifest(place.store.read(path), place.store.uri(path))
     if manifest.version != version:
@@ -71,9 +83,9 @@ def _read_version(place: ShardPlace, version: int) -> ShardManifest:
     return manifest
 
 
-def _newest_version(place: ShardPlace) -> int | None:
-    """Return the number of the newest manifest."""
-    version = _hinted_version(place)
+def newest_version(place: ShardPlace) -> int | None:
+    """Return the number of the newest manifest, as readers find it; None if there is none."""
+    version = hinted_version(place)
     if version is None or not _is_of_the_chain(place, version):
         known = manifest_versions(place)
         if not known:
@@ -99,7 +111,8 @@ def manifest_versions(place: ShardPlace) -> list[int]:
     return sorted(number for number in numbers if number is not None)
 
 
-def _hinted_version(place: ShardPlace) -> int | None:
+def hinted_version(place: ShardPlace) -> int | None:
+    """Return the number of a recent manifest that the hint names, None if it names none."""
     try:
         hint = json.loads(place.store.read(place.hint))
     except (MissingFileError, ValueError, RecursionError):
@@ -202,7 +215,7 @@ def update_shard(
         try:
             _create(place, made, encode_shard_manifest(made))
         except AlreadyExistsError:
-            if _read_version(place, made.version) != made:
+            if read_version(place, made.version) != made:
                 continue
         return made
     raise CommitConflictError(

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lance_dataset.errors import CorruptFileError
 from lance_dataset.memwal.counters import counters_of_all
 from lance_dataset.memwal.details import required_details
-from lance_dataset.memwal.keys import KeyColumns
 from lance_dataset.memwal.log import log_end, read_entries
 from lance_dataset.memwal.opening import replayed
 from lance_dataset.memwal.places import ShardPlace, list_shards
 from lance_dataset.memwal.shard_versions import read_shard
-from lance_dataset.memwal.sstables import open_sstable
 from lance_dataset.read.snapshot import Snapshot
 
-__all__ = ["ShardStatus", "shard_statuses", "validate_shards"]
+__all__ = ["ShardStatus", "shard_statuses"]
 
 
 @dataclass(frozen=True)
@@ -100,37 +97,3 @@ def shard_statuses(snapshot: Snapshot) -> list[ShardStatus]:
             )
         )
     return found
-
-
-def validate_shards(snapshot: Snapshot) -> None:
-    """Check the manifests, the log and the SSTables of all shards.
-
-    Raises
-    ------
-    CorruptFileError, MissingFileError
-        A file is damaged or missing, or contradicts another one.
-    """
-    details = required_details(snapshot.manifest)
-    schema = snapshot.manifest.schema
-    key = KeyColumns.of(schema)
-    for shard_id in list_shards(snapshot.store, snapshot.root):
-        place = ShardPlace(snapshot.store, snapshot.root, shard_id)
-        shard = read_shard(place)
-        if shard is None:
-            continue
-        if details.compacted.get(shard_id, 0) >= shard.generation:
-            raise CorruptFileError(
-                f"shard {shard_id}: generation {details.compacted[shard_id]} is in the table, but the next one to be "
-                f"flushed is {shard.generation}"
-            )
-        for _ in read_entries(place, shard.replay_after + 1):
-            pass
-        for table in shard.sstables:
-            opened = open_sstable(snapshot.location, place, table.generation, table.path, key, schema)
-            rows = sum(fragment.physical_rows or 0 for fragment in opened.snapshot.manifest.fragments)
-            if table.physical_rows is not None and table.physical_rows != rows:
-                raise CorruptFileError(
-                    f"shard {shard_id}: SSTable {table.generation} has {rows} rows instead of {table.physical_rows}"
-                )
-            if key and len(opened.keys.unique()) != opened.rows:
-                raise CorruptFileError(f"shard {shard_id}: SSTable {table.generation} has a key twice")

@@ -19,10 +19,11 @@ class DiagnosisKind(str, Enum):
     """Kind of a finding.
 
     The first ones are damage: ``version`` (a manifest), ``data`` (data files and what belongs to them), ``deletion``
-    (files of deleted rows), ``index``, ``reference`` (tags and branches) and ``files`` (a check that cannot go on). The
-    others only cost space or time: ``hint`` (files that name the newest version), ``transaction`` files, ``orphans``
-    (files that nothing refers to), ``coverage`` of indices, many small ``fragments``, ``old tag``, ``old branch`` and
-    ``old reader`` (the copy of the manifest for releases before 0.8.1).
+    (files of deleted rows), ``index``, ``reference`` (tags and branches), ``shard`` (of a MemWAL; files that nobody
+    needs are only an advice) and ``files`` (a check that cannot go on). The others only cost space or time: ``hint``
+    (files that name the newest version), ``transaction`` files, ``orphans`` (files that nothing refers to),
+    ``coverage`` of indices, many small ``fragments``, ``old tag``, ``old branch`` and ``old reader`` (the copy of the
+    manifest for releases before 0.8.1).
     """
 
     VERSION = "version"
@@ -30,6 +31,7 @@ class DiagnosisKind(str, Enum):
     DELETION = "deletion"
     INDEX = "index"
     REFERENCE = "reference"
+    SHARD = "shard"
     FILES = "files"
     HINT = "hint"
     TRANSACTION = "transaction"
@@ -76,6 +78,8 @@ class FindingSubject:
         Id of the fragment.
     files, size
         Number of files, and their bytes.
+    shard
+        Id of the shard of a MemWAL.
     """
 
     cause: DiagnosisCause | None = None
@@ -89,6 +93,7 @@ class FindingSubject:
     fragment: int | None = None
     files: int | None = None
     size: int | None = None
+    shard: str | None = None
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Maintained(Shown):
 
     def _validate_shards(self) -> None:
         from lance_dataset.memwal.details import find_details
-        from lance_dataset.memwal.status import validate_shards
+        from lance_dataset.memwal.examining.shards import validate_shards
 
         if find_details(self.snapshot.manifest) is not None:
             validate_shards(self.snapshot)
@@ -119,12 +119,14 @@ class Maintained(Shown):
     ) -> Diagnosis | RepairReport:
         """Check the whole dataset: the files and indices of all versions and branches, tags, and what wastes space.
 
+        The shards of a MemWAL are checked on each branch, with all rows that are not in the table.
+
         `lance_dataset.debug` has `diagnose` and `repair`, which do the same for a dataset that cannot be opened.
 
         A repair makes what can be made from what is there: lost versions by their transactions, indices, transaction
         files, hints, files of branches. Other damaged files are moved to a folder below ``_quarantine``, with a journal
-        that says where they were. Nothing is deleted. After a repair, this handle shows the newest version of its
-        branch.
+        that says where they were. Nothing is deleted, and shards stay as they are. After a repair, this handle shows
+        the newest version of its branch.
 
         Parameters
         ----------
@@ -165,19 +167,21 @@ class Maintained(Shown):
             return self._diagnosis(progress)
         from lance_dataset.changes.doctor.repairing import Consent
         from lance_dataset.changes.doctor.repairing import repair as mend
+        from lance_dataset.memwal.examining.shards import examine_shards
 
         consent = Consent(drop_lost_rows, restore_deleted_rows)
         with reported_progress(progress, lambda: None, "repair", "unit") as told:
-            report = mend(self.snapshot.location, execute=execute, consent=consent, progress=told)
+            report = mend(self.snapshot.location, execute=execute, consent=consent, progress=told, look=examine_shards)
         if report.executed:
             self.show(self.snapshot.newest())
         return report
 
     def _diagnosis(self, progress: ProgressOption) -> Diagnosis:
         from lance_dataset.changes.doctor.diagnosing import diagnose
+        from lance_dataset.memwal.examining.shards import examine_shards
 
         with reported_progress(progress, lambda: None, "doctor", "unit") as told:
-            return diagnose(self.snapshot.location, told)
+            return diagnose(self.snapshot.location, told, examine_shards)
 
     def cleanup_old_versions(
         self,

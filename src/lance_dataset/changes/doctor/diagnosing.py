@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from lance_dataset.changes.doctor.files import FileLook
 from lance_dataset.changes.doctor.indices import IndexLook
@@ -21,15 +22,19 @@ from lance_dataset.changes.doctor.survey import (
 from lance_dataset.changes.doctor.transactions import TransactionLook
 from lance_dataset.errors import LanceError
 from lance_dataset.read.location import TableLocation
+from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.diagnosis import Diagnosis, DiagnosisKind, Finding, FindingSubject
 from lance_dataset.table.cleanup.plan import Candidate, CleanupPolicy, plan_cleanup
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.threads.progress import Progress
 
-__all__ = ["Examination", "diagnose", "examine", "unreferenced_files"]
+__all__ = ["Examination", "Look", "diagnose", "examine", "unreferenced_files"]
 
 #: Fragments with fewer rows are small; more of them than this make scans slow.
 _SMALL_ROWS, _MANY_SMALL = 10_000, 1_000
+
+#: A look at the newest version of each branch, of a room above this one.
+Look: TypeAlias = "Callable[[Snapshot], Iterator[Finding]]"
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class Examination:
     orphans: tuple[Candidate, ...]
 
 
-def diagnose(location: TableLocation, progress: Progress | None = None) -> Diagnosis:
+def diagnose(location: TableLocation, progress: Progress | None = None, look: Look | None = None) -> Diagnosis:
     """Check the dataset at a location, with all its branches.
 
     Parameters
@@ -67,16 +72,18 @@ def diagnose(location: TableLocation, progress: Progress | None = None) -> Diagn
         Location of the dataset, or of a branch of it.
     progress
         Is told of versions and fragments that were looked at.
+    look
+        Finds more in the newest version of each branch; None for nothing.
 
     Raises
     ------
     DatasetNotFoundError
         There is no dataset, not even a damaged one.
     """
-    return examine(location, progress).diagnosis
+    return examine(location, progress, look).diagnosis
 
 
-def examine(location: TableLocation, progress: Progress | None = None) -> Examination:
+def examine(location: TableLocation, progress: Progress | None = None, look: Look | None = None) -> Examination:
     """Check the dataset at a location. Parameters and errors are those of `diagnose`."""
     main = main_location(location)
     store, root = main.store, main.root
@@ -87,24 +94,26 @@ def examine(location: TableLocation, progress: Progress | None = None) -> Examin
     transactions: list[TransactionLook] = []
     small: list[Finding] = []
     for table in branch_tables(main):
-        look, history = ManifestLook(table), TransactionLook(table)
-        manifests.append(look)
+        versions, history = ManifestLook(table), TransactionLook(table)
+        manifests.append(versions)
         transactions.append(history)
         for version in read_versions(table):
             if isinstance(version, UnreadVersion):
-                look.unread.append(version)
+                versions.unread.append(version)
             else:
-                for visited in (look, history, files, indices, references):
+                for visited in (versions, history, files, indices, references):
                     failures += _visited(visited, version)
                 small += _small_fragments(version)
             if progress is not None:
                 progress.expect(1)
                 progress.advance()
         failures += _finished(history.check(), table.branch)
+        if look is not None and versions.newest is not None:
+            failures += _finished(look(versions.newest.snapshot), table.branch)
     if not manifests[0].count and not manifests[0].unread:
         main.read_manifest()  # raises: there is no dataset
-    unread = frozenset((each.table.branch, each.name.version) for look in manifests for each in look.unread)
-    findings = [finding for look in manifests for finding in _finished(look.findings(), look.table.branch)]
+    unread = frozenset((each.table.branch, each.name.version) for known in manifests for each in known.unread)
+    findings = [finding for known in manifests for finding in _finished(known.findings(), known.table.branch)]
     findings += [*files.findings(), *indices.findings(), *failures, *_finished(references.findings(unread)), *small]
     orphans = _orphans(manifests, findings)
     findings.sort(key=lambda finding: not finding.is_damage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from lance_dataset.changes.doctor.diagnosing import Examination, diagnose, examine, unreferenced_files
+from lance_dataset.changes.doctor.diagnosing import Examination, Look, diagnose, examine, unreferenced_files
 from lance_dataset.changes.doctor.mending_manifests import blocked_branches, manifest_tasks, small_file_tasks
 from lance_dataset.changes.doctor.mending_references import reference_tasks, transaction_tasks
 from lance_dataset.changes.doctor.mending_rows import index_tasks, row_tasks
@@ -29,6 +29,7 @@ def repair(
     consent: Consent | None = None,
     on_plan: Callable[[RepairReport], object] | None = None,
     progress: Progress | None = None,
+    look: Look | None = None,
 ) -> RepairReport:
     """Repair the dataset at a location, with all its branches.
 
@@ -44,13 +45,15 @@ def repair(
         Is called with the plan before it is done; if it raises, nothing is done.
     progress
         Is told of versions and fragments that were looked at, and of steps.
+    look
+        See `diagnose`. What it finds is not mended.
 
     Raises
     ------
     DatasetNotFoundError
         There is no dataset, not even a damaged one.
     """
-    examined = examine(location, progress)
+    examined = examine(location, progress, look)
     tasks = list(_tasks(examined, consent or Consent(), execute=execute))
     before = examined.diagnosis
     plan = RepairReport(before.uri, False, tuple(task.step for task in tasks), before)
@@ -70,7 +73,8 @@ def repair(
         steps.append(_run(task, work))
         if progress is not None:
             progress.advance()
-    return RepairReport(before.uri, execute, tuple(steps), before, diagnose(location, progress), work.quarantine.folder)
+    after = diagnose(location, progress, look)
+    return RepairReport(before.uri, execute, tuple(steps), before, after, work.quarantine.folder)
 
 
 def _tasks(examined: Examination, consent: Consent, *, execute: bool) -> Iterator[Task]:
@@ -86,6 +90,8 @@ def _tasks(examined: Examination, consent: Consent, *, execute: bool) -> Iterato
     for finding in examined.diagnosis.findings:
         if finding.kind is DiagnosisKind.FILES and finding.subject.versions:
             yield left(finding.what, "the check must be finished first", finding.subject.branch)
+        elif finding.kind is DiagnosisKind.SHARD and finding.is_damage:
+            yield left(finding.what, f"shards stay as they are: {finding.remedy}", finding.subject.branch)
 
 
 def _orphan_tasks(examined: Examination, *, execute: bool) -> Iterator[Task]:
