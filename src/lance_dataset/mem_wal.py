@@ -3,6 +3,7 @@
 from lance_dataset.api.mem_wal.plans import ExecutionPlan, LsmPointLookupPlanner
 from lance_dataset.api.mem_wal.scanner import LsmScanner
 from lance_dataset.api.mem_wal.shards import ShardSnapshot, evaluate_sharding_spec
+from lance_dataset.api.mem_wal.text_search import LsmTextSearchPlanner
 from lance_dataset.api.mem_wal.vector_search import LsmVectorSearchPlanner
 from lance_dataset.api.mem_wal.writer import ShardWriter
 from lance_dataset.memwal.details import ShardingField, ShardingSpec
@@ -14,6 +15,7 @@ __all__ = [
     "ExecutionPlan",
     "LsmPointLookupPlanner",
     "LsmScanner",
+    "LsmTextSearchPlanner",
     "LsmVectorSearchPlanner",
     "ShardSnapshot",
     "ShardStatus",

@@ -1692,6 +1692,13 @@ def write_to_shards(folder: Path) -> None:
     search = lance.LsmVectorSearchPlanner(dataset, snapshots, "v", distance_type="l2")
     nearest: pa.Table = search.plan_search(pa.array([0, 1, 2, 3], pa.float32()), k=1).to_table()
     assert nearest["id"].to_pylist() == [2]
+    written = pa.schema([schema.field("id"), pa.field("text", pa.string())])
+    texts = lance.write_dataset(pa.table({"id": [1], "text": ["a word"]}, schema=written), folder / "searched_shards")
+    words = lance.LsmTextSearchPlanner(texts, [], "text", filter="id > 0")
+    hits: pa.Table = words.plan_search("word", k=1, columns=["id"]).to_table()
+    same: pa.Table = words.plan_search(lance.query.PhraseQuery("a word", "text")).to_table()
+    searched: lance.LsmScanner = lance.LsmScanner.from_snapshots(dataset, []).full_text_search("word", ["v"])
+    assert hits.num_rows == same.num_rows == 1 and searched
     status: list[mem_wal.ShardStatus] = dataset.mem_wal_status()
     numbers: list[int] = [
         *(status[0].version, status[0].writer_epoch, status[0].generation, status[0].merged_generation),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,11 +11,9 @@ import pyarrow.compute as pc
 from lance_dataset.errors import FieldNotFoundError, nearest_name_hint
 from lance_dataset.expr.compiled import Filter, compile_filter
 from lance_dataset.memwal.hiding import shard_keys, visible_base
-from lance_dataset.memwal.key_set import KeySet, newest_first
-from lance_dataset.memwal.memtable import Memtable
-from lance_dataset.memwal.schemas import TOMBSTONE, conformed
+from lance_dataset.memwal.key_set import KeySet
+from lance_dataset.memwal.shard_parts import shard_parts
 from lance_dataset.memwal.sources import LsmSources
-from lance_dataset.memwal.sstables import OpenSsTable
 from lance_dataset.read.kept_values import kept_batch
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.request import ScanRequest
@@ -179,31 +176,16 @@ def shard_rows(sources: LsmSources, outputs: list[Field], text: str | None) -> I
     """
     filter = compile_filter(text, sources.base.manifest.schema.storage_arrow)
     read = _with_filter_columns(outputs, filter, sources)
-    for number, shard in enumerate(sources.shards or ((),)):
-        # keys of one shard do not hide rows of another one, only those of the table
-        memtables = [memtable for memtable in sources.memtables if number == 0 and not memtable.is_empty]
-        newest = [memtable.newest() for memtable in memtables]
-        keys = [*map(sources.key.array, newest), *(table.keys for table in shard)]
-        visible = newest_first(keys)
-        contents = chain(
-            (_of_memtable(*each, read) for each in zip(memtables, newest, strict=True)),
-            (table.scan(read) for table in shard),
-        )
-        readable: list[Memtable | OpenSsTable] = [*memtables, *shard]
-        for source, content, shown in zip(readable, contents, visible, strict=True):
-            batch = _kept(*content, shown, filter)
-            if batch.num_rows:
-                yield source.generation, batch
+    for part in shard_parts(sources):
+        batch = _kept(*part.source.scan(read), part.shown, filter)
+        if batch.num_rows:
+            yield part.generation, batch
 
 
 def _with_filter_columns(outputs: list[Field], filter: Filter | None, sources: LsmSources) -> list[Field]:
     names = {field.name for field in outputs}
     more = [] if filter is None else [name for name in filter.columns if name not in names]
     return [*outputs, *(sources.base.manifest.schema.top_level(name) for name in more)]
-
-
-def _of_memtable(memtable: Memtable, newest: pa.RecordBatch, read: list[Field]) -> tuple[pa.RecordBatch, pa.Array]:
-    return conformed(newest, memtable.names, read, "memtable"), newest.column(TOMBSTONE)
 
 
 def _kept(

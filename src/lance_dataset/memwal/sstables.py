@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, MissingFileError
 from lance_dataset.locks import SharedLock
@@ -77,6 +78,17 @@ class OpenSsTable:
         return self.key.array(named.combine_chunks())
 
     @cached_property
+    def marks(self) -> pa.BooleanArray:
+        """True for each of its rows that stands for a deletion."""
+        wanted = [self.snapshot.manifest.schema.by_id[number] for number in self.key.ids]
+        return self.scan(wanted)[1]
+
+    @cached_property
+    def addresses(self) -> NDArray[np.uint64]:
+        """Addresses of its rows in its own files, ascending."""
+        return self.snapshot.reader.addresses_of_numbers(np.arange(self.rows))
+
+    @cached_property
     def _places(self) -> dict[object, int]:
         return {key: row for row, key in enumerate(self.keys.to_pylist())}
 
@@ -100,12 +112,13 @@ class OpenSsTable:
     def find(self, key: object, wanted: list[Field]) -> tuple[pa.RecordBatch, pa.Array] | None:
         """Return the row of a key like `scan`, None if there is none."""
         row = self._places.get(key)
-        if row is None:
-            return None
-        projection = self.snapshot.projection(self._stored(wanted))
+        return None if row is None else self.take(np.array([row], np.int64), wanted)
+
+    def take(self, rows: NDArray[np.int64], wanted: list[Field]) -> tuple[pa.RecordBatch, pa.Array]:
+        """Return some of its rows, given by number, like `scan`."""
         snapshot = self.snapshot
-        taken = take_rows(snapshot.reader, np.array([row], np.int64), projection, snapshot.scanned_schema)
-        return self._conformed(taken, wanted)
+        projection = snapshot.projection(self._stored(wanted))
+        return self._conformed(take_rows(snapshot.reader, rows, projection, snapshot.scanned_schema), wanted)
 
     def _stored(self, wanted: list[Field]) -> list[str]:
         names = [self.names[field.id] for field in wanted if field.id in self.names]

@@ -18,6 +18,7 @@ from lance_dataset.memwal.sources import LsmSources, open_sources
 if TYPE_CHECKING:
     from lance_dataset.read.shown import Shown
     from lance_dataset.read.snapshot import Snapshot
+    from lance_dataset.scan.text_queries import FullTextQuery, PlainText
 
 __all__ = ["LsmScanner", "key_of"]
 
@@ -48,6 +49,7 @@ class LsmScanner:
         self._open_all = open_all
         self._schema = schema
         self._query = LsmQuery()
+        self._text: FullTextQuery | PlainText | None = None
 
     @staticmethod
     def from_snapshots(dataset: Shown, shard_snapshots: list[ShardSnapshot]) -> LsmScanner:
@@ -106,8 +108,35 @@ class LsmScanner:
         self._query = replace(self._query, with_generation=True)
         return self
 
+    def full_text_search(self, query: str | FullTextQuery, columns: list[str] | None = None) -> LsmScanner:
+        """Return only the rows whose texts match a query, in the order of their scores.
+
+        The result has a column ``_score``. A filter applies before the limit. Texts of memtables are read. The texts
+        that scores are relative to are those of `LsmTextSearchPlanner`.
+
+        Parameters
+        ----------
+        query
+            Text, or a query of `lance_dataset.query`.
+        columns
+            Columns to search for a text; None for all that have an INVERTED index. The best one determines the score.
+
+        Raises
+        ------
+        TypeError
+            The query or the columns have the wrong type.
+        InvalidInputError
+            Columns are given twice.
+        """
+        from lance_dataset.scan.text_queries import PlainText
+
+        self._text = PlainText.of(query, columns)
+        return self
+
     def to_reader(self) -> pa.RecordBatchReader:
         """Run the scan as a stream."""
+        if self._text is not None:
+            return self._found(self._text).to_reader()
         sources = self._open_all(self._query.filter)
         return pa.RecordBatchReader.from_batches(lsm_schema(sources, self._query), lsm_batches(sources, self._query))
 
@@ -118,14 +147,32 @@ class LsmScanner:
         ------
         FieldNotFoundError, FilterError
             A column does not exist, or the filter does not fit.
+        InvalidInputError, UnsupportedError
+            A text is searched for in columns that hold none, or in a way that shards do not support.
         MissingFileError, CorruptFileError
             An SSTable does not exist or cannot be read.
         """
+        if self._text is not None:
+            return self._found(self._text).combine_chunks().to_batches()
         return list(lsm_batches(self._open_all(self._query.filter), self._query))
 
     def to_table(self) -> pa.Table:
         """Run the scan and return a table; errors are those of `to_batches`."""
+        if self._text is not None:
+            return self._found(self._text)
         return lsm_table(self._open_all(self._query.filter), self._query)
+
+    def _found(self, text: FullTextQuery | PlainText) -> pa.Table:
+        """Return the rows that a search for a text finds."""
+        from lance_dataset.memwal.text_search import lsm_text_search, text_search_of
+
+        # All SSTables count for the scores, not only those that can have rows for which the filter is true.
+        sources = self._open_all(None)
+        names = self._query.columns
+        query = replace(
+            self._query, columns=None if names is None else tuple(name for name in names if name != "_score")
+        )
+        return lsm_text_search(sources, text_search_of(sources.base, text), query)
 
     def to_batch(self) -> pa.RecordBatch:
         """Run the scan and return one batch; errors are those of `to_batches`."""
@@ -135,4 +182,6 @@ class LsmScanner:
 
     def count_rows(self) -> int:
         """Return the number of rows; errors are those of `to_batches`."""
+        if self._text is not None:
+            return self._found(self._text).num_rows
         return lsm_count(self._open_all(self._query.filter), self._query)

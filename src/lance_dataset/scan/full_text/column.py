@@ -21,7 +21,7 @@ from lance_dataset.properties import cached_property
 from lance_dataset.read.projection import OutputColumn, project, scalar_path
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.full_text.scanned import ScannedTexts, scan_texts
-from lance_dataset.scan.full_text.scope import SearchScope
+from lance_dataset.scan.full_text.scope import TextScope
 from lance_dataset.scan.text_queries import FullTextOperator, MatchQuery, PhraseQuery
 from lance_dataset.types.schema import Schema
 
@@ -113,15 +113,13 @@ class TextColumn:
         """Analysis of queries."""
         return QueryAnalyzer(UNINDEXED, is_json=self.is_json) if self.index is None else self.index.analyzer
 
-    def uncovered(self, scope: SearchScope) -> tuple[int, ...]:
+    def uncovered(self, scope: TextScope) -> tuple[int, ...]:
         """Return the positions of the fragments whose texts have to be read."""
-        if scope.request.only_indexed:
-            return ()
-        return scope.positions(frozenset() if self.index is None else self.index.fragment_ids, inside=False)
+        return scope.uncovered(frozenset() if self.index is None else self.index.fragment_ids)
 
     # -- queries -------------------------------------------------------------------------------------------------
 
-    def match(self, query: MatchQuery, scope: SearchScope, best: int | None, *, by_address: bool = False) -> FoundTexts:
+    def match(self, query: MatchQuery, scope: TextScope, best: int | None, *, by_address: bool = False) -> FoundTexts:
         """Return the rows that match a query, the best ones, or all for None; by descending score, or by address."""
         every = query.operator is FullTextOperator.AND
         words = [word for word, _ in self.analyzer.tokens(query.query)]
@@ -147,9 +145,7 @@ class TextColumn:
             return found.by_address()
         return found if len(parts) == 1 and self.index is not None else found.ordered(best)
 
-    def phrase(
-        self, query: PhraseQuery, scope: SearchScope, best: int | None, *, by_address: bool = False
-    ) -> FoundTexts:
+    def phrase(self, query: PhraseQuery, scope: TextScope, best: int | None, *, by_address: bool = False) -> FoundTexts:
         """Return the rows that have a phrase, the best ones, or all for None; by descending score, or by address."""
         phrase = PhraseWords(tuple(self.analyzer.tokens(query.query)), query.slop)
         parts = []
@@ -170,7 +166,7 @@ class TextColumn:
             return found.by_address()
         return found if len(parts) == 1 and self.index is not None else found.ordered(best)
 
-    def searched_index(self, words: Sequence[str], scope: SearchScope) -> TextIndex | None:
+    def searched_index(self, words: Sequence[str], scope: TextScope) -> TextIndex | None:
         """Return the index. Scores of elements of lists count those of fragments without an index, too; of rows not."""
         left = self.uncovered(scope)
         if self.index is None or not self.by_element or not left:
@@ -184,7 +180,7 @@ class TextColumn:
     def _scanned(
         self,
         words: Sequence[str],
-        scope: SearchScope,
+        scope: TextScope,
         positions: tuple[int, ...],
         *,
         every: bool,
@@ -206,7 +202,7 @@ class TextColumn:
     def read(
         self,
         words: Sequence[str],
-        scope: SearchScope,
+        scope: TextScope,
         positions: tuple[int, ...],
         *,
         parameters: InvertedParameters | None = None,

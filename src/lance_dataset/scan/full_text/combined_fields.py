@@ -15,7 +15,7 @@ from lance_dataset.index.text.searching.text_index import TextIndex
 from lance_dataset.index.text.searching.wanted import WantedTexts
 from lance_dataset.scan.full_text.column import TextColumn
 from lance_dataset.scan.full_text.scanned import ScannedTexts
-from lance_dataset.scan.full_text.scope import SearchScope
+from lance_dataset.scan.full_text.scope import TextScope
 from lance_dataset.scan.text_queries import CombinedFieldsQuery, FullTextOperator
 
 __all__ = ["CombinedTerms", "combined_fields", "combined_terms"]
@@ -34,9 +34,7 @@ class _Field:
     texts: ScannedTexts
 
     @classmethod
-    def of(
-        cls, column: TextColumn, weight: float, words: Sequence[str], scope: SearchScope, first: TextIndex
-    ) -> _Field:
+    def of(cls, column: TextColumn, weight: float, words: Sequence[str], scope: TextScope, first: TextIndex) -> _Field:
         """Find words in a column, which is analyzed like the column of the first index."""
         left = column.uncovered(scope)
         texts = column.read(words, scope, left, parameters=first.parameters, every_row=True)
@@ -98,7 +96,7 @@ class CombinedTerms:
         return FoundTexts(self.rows[kept], scores[kept])
 
 
-def combined_fields(query: CombinedFieldsQuery, columns: Mapping[str, TextColumn], scope: SearchScope) -> FoundTexts:
+def combined_fields(query: CombinedFieldsQuery, columns: Mapping[str, TextColumn], scope: TextScope) -> FoundTexts:
     """Return the rows that match a query in several columns, in the order of their addresses.
 
     A word that the query repeats counts once.
@@ -131,7 +129,7 @@ def combined_fields(query: CombinedFieldsQuery, columns: Mapping[str, TextColumn
 
 
 def combined_terms(
-    query: CombinedFieldsQuery, columns: Mapping[str, TextColumn], scope: SearchScope
+    query: CombinedFieldsQuery, columns: Mapping[str, TextColumn], scope: TextScope
 ) -> CombinedTerms | None:
     """Return the words of a query in several columns, as `combined_fields` scores them; None without any."""
     first = _first_index(query, columns)

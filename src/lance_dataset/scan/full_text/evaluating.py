@@ -14,7 +14,7 @@ from lance_dataset.index.text.searching.found import FoundTexts
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.full_text.column import TextColumn
 from lance_dataset.scan.full_text.combined_fields import combined_fields
-from lance_dataset.scan.full_text.scope import SearchScope
+from lance_dataset.scan.full_text.scope import TextScope
 from lance_dataset.scan.text_queries import (
     BooleanQuery,
     BoostQuery,
@@ -29,7 +29,7 @@ from lance_dataset.scan.text_queries import (
 )
 from lance_dataset.types.schema import Schema
 
-__all__ = ["TextSearch", "columns_of"]
+__all__ = ["TextSearch", "columns_of", "leaves_of"]
 
 Scores = NDArray[np.float32]
 
@@ -85,7 +85,7 @@ class TextSearch:
         """True if the elements of lists are documents."""
         return any(column.by_element for column in self.columns.values())
 
-    def find(self, scope: SearchScope, best: int | None) -> FoundTexts:
+    def find(self, scope: TextScope, best: int | None) -> FoundTexts:
         """Return the rows that match, by descending score.
 
         Parameters
@@ -104,7 +104,7 @@ class TextSearch:
         """
         return self._find(self.query, scope, best)
 
-    def _find(self, query: FullTextQuery, scope: SearchScope, best: int | None) -> FoundTexts:
+    def _find(self, query: FullTextQuery, scope: TextScope, best: int | None) -> FoundTexts:
         if isinstance(query, MatchQuery):
             return self.columns[query.column].match(query, scope, best)
         if isinstance(query, PhraseQuery):
@@ -118,7 +118,7 @@ class TextSearch:
             raise InvalidInputError(f"{type(query).__name__} produces a score that is not finite; use smaller boosts")
         return found.ordered(best)
 
-    def _rows(self, query: FullTextQuery, scope: SearchScope) -> FoundTexts:
+    def _rows(self, query: FullTextQuery, scope: TextScope) -> FoundTexts:
         """Return all rows that match, in the order of their addresses, in which they are combined."""
         if isinstance(query, MatchQuery):
             return self.columns[query.column].match(query, scope, None, by_address=True)
@@ -138,7 +138,7 @@ class TextSearch:
             return self._boolean(query, scope)
         raise UnsupportedError(f"{type(query).__name__} is not supported by this release")
 
-    def _boolean(self, query: BooleanQuery, scope: SearchScope) -> FoundTexts:
+    def _boolean(self, query: BooleanQuery, scope: TextScope) -> FoundTexts:
         parts = {occur: [self._rows(each, scope) for each in queries_of(query, occur)] for occur in Occur}
         should = _joined(parts[Occur.SHOULD], np.add)
         found = should
@@ -175,7 +175,7 @@ def granularities(query: FullTextQuery) -> dict[str, str]:
         Its parts contradict each other.
     """
     found: dict[str, str] = {}
-    for leaf in _leaves(query):
+    for leaf in leaves_of(query):
         wanted = getattr(leaf, "document_granularity", None)
         for name in columns_of(leaf):
             if wanted is not None and found.setdefault(name, wanted.value) != wanted.value:
@@ -183,21 +183,21 @@ def granularities(query: FullTextQuery) -> dict[str, str]:
     return found
 
 
-def _leaves(query: FullTextQuery) -> Iterator[FullTextQuery]:
+def leaves_of(query: FullTextQuery) -> Iterator[FullTextQuery]:
     """Yield the parts of a query that search columns."""
     if isinstance(query, BoostQuery):
-        yield from _leaves(query.positive)
-        yield from _leaves(query.negative)
+        yield from leaves_of(query.positive)
+        yield from leaves_of(query.negative)
     elif isinstance(query, BooleanQuery):
         for _, part in query.queries:
-            yield from _leaves(part)
+            yield from leaves_of(part)
     else:
         yield query
 
 
 def _check_elements(query: FullTextQuery, columns: Mapping[str, TextColumn]) -> None:
     """Raise an error unless a query can search elements of lists."""
-    for leaf in _leaves(query):
+    for leaf in leaves_of(query):
         if isinstance(leaf, MultiMatchQuery):
             raise UnsupportedError("MultiMatch does not support ListElement document granularity")
         if isinstance(leaf, CombinedFieldsQuery):

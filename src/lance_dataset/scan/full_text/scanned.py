@@ -54,6 +54,17 @@ class ScannedTexts:
         """Return the number of texts that have each word."""
         return np.count_nonzero(self.counts, axis=0).astype(np.int64)
 
+    def of_words(self, numbers: Sequence[int]) -> ScannedTexts:
+        """Return the occurrences of only some of the words, given by their places."""
+        counts = self.counts[:, list(numbers)]
+        kept = counts.any(axis=1)
+        row_of, word_of = np.cumsum(kept) - 1, np.full(self.counts.shape[1], -1)
+        word_of[list(numbers)] = np.arange(len(numbers))
+        mine = self.places[word_of[self.places[:, 1]] >= 0]
+        places = np.column_stack([row_of[mine[:, 0]], word_of[mine[:, 1]], mine[:, 2]])
+        elements = None if self.elements is None else self.elements[kept]
+        return ScannedTexts(self.corpus, self.rows[kept], self.lengths[kept], counts[kept], places, elements)
+
     def scored(self, weights: NDArray[np.float32], corpus: Corpus, *, every: bool) -> FoundTexts:
         """Return the rows with any of the words, or with all of them, and their scores.
 

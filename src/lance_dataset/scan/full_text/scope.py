@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,23 @@ from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.scan import matching_by_fragment, scan_batches
 from lance_dataset.table.row_addresses import addresses_in, fragments_of
 
-__all__ = ["SearchScope"]
+__all__ = ["SearchScope", "TextScope"]
+
+
+class TextScope(Protocol):
+    """Rows of one source that a search may find."""
+
+    def uncovered(self, covered: Collection[int]) -> tuple[int, ...]:
+        """Return the positions of the parts whose texts have to be read, as no index covers their fragments."""
+        ...
+
+    def chooser(self, covered: Collection[int]) -> Chooser | None:
+        """Return the function that says which rows of covered fragments may be found; None for all live ones."""
+        ...
+
+    def texts(self, column: OutputColumn, positions: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+        """Yield the values of a column in parts that no index covers, with the addresses of their rows."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -46,6 +63,10 @@ class SearchScope:
         found: list[int] = self.reader.manifest.fragment_list.columns.ids.tolist()
         return found
 
+    def uncovered(self, covered: Collection[int]) -> tuple[int, ...]:
+        """Return the positions of the fragments whose texts have to be read; none if only the index is searched."""
+        return () if self.request.only_indexed else self.positions(covered, inside=False)
+
     def positions(self, ids: Collection[int], *, inside: bool) -> tuple[int, ...]:
         """Return the positions of the fragments to search that are among some, or are not."""
         known, chosen = self._fragment_ids, self.request.fragments
@@ -59,10 +80,10 @@ class SearchScope:
                 return None
             ids = np.array([self._fragment_ids[position] for position in self.request.fragments], np.uint64)
             return lambda addresses: np.isin(fragments_of(addresses), ids)
-        found = self._addresses(self.positions(covered, inside=True))
+        found = self.addresses(self.positions(covered, inside=True))
         return lambda addresses: np.isin(addresses, found)
 
-    def _addresses(self, positions: tuple[int, ...]) -> NDArray[np.uint64]:
+    def addresses(self, positions: tuple[int, ...]) -> NDArray[np.uint64]:
         """Return the addresses of the rows of fragments that may be found."""
         projection = project(self.request.schema, [], with_row_address=True)
         request = replace(self.request, fragments=positions, projection=projection, in_order=False)

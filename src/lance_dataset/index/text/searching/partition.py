@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,9 @@ from lance_dataset.index.text.searching.words import Similar, Words
 from lance_dataset.properties import cached_property
 from lancecodec.errors import CodecError
 from lancecodec.search.postings import Positions, Term
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Documents", "Partition"]
 
@@ -117,6 +121,21 @@ class Partition(ABC):
     @abstractmethod
     def measure(self, corpus: Corpus) -> None:
         """Set the documents that scores are relative to, before the first search."""
+
+    def measured(self, corpus: Corpus, cache: TermCache) -> Self:
+        """Return the same documents, whose files are open, with scores that are relative to others.
+
+        Parameters
+        ----------
+        corpus
+            Documents that scores are relative to.
+        cache
+            Another place for posting lists in use, as their bounds are those of the scores.
+        """
+        made = copy.copy(self)
+        made._cache = cache
+        made.measure(corpus)
+        return made
 
     def corrupt(self, what: str) -> CorruptFileError:
         """Return an error that names the file of the posting lists."""

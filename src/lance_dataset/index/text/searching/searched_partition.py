@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_dataset.index.text.scoring import Corpus
 from lance_dataset.index.text.searching.found import FoundTexts
 from lance_dataset.index.text.searching.partition import Partition
+from lance_dataset.index.text.searching.term_cache import TermCache
 from lance_dataset.index.text.searching.wanted import Chooser, Occurrences
 from lance_dataset.properties import cached_property
 
@@ -23,6 +25,10 @@ class SearchedPartition:
     partition: Partition
     addresses: NDArray[np.uint64]
     live: NDArray[np.bool_]
+
+    def measured(self, corpus: Corpus, cache: TermCache) -> SearchedPartition:
+        """Return the same documents with scores that are relative to others."""
+        return replace(self, partition=self.partition.measured(corpus, cache))
 
     def found(self, docs: NDArray[np.uint32], scores: NDArray[np.float32]) -> FoundTexts:
         """Return documents as rows, or as elements of lists."""

@@ -83,13 +83,19 @@ class TextIndex:
         """
         known = self._extended
         if known is None or known._added != corpus:
-            known = TextIndex(self.segments, self._moved)
-            known._added = corpus
-            self._extended = known
-        known.partitions  # noqa: B018 - opened once for all queries
+            known = self._extended = self._measured(corpus)
         found = copy.copy(known)
         found._weights, found._added_frequencies = {}, dict(frequencies)
         return found
+
+    def _measured(self, added: Corpus) -> TextIndex:
+        """Return the index, whose files are open, with scores that are relative to other documents, too."""
+        own, made = self.corpus, copy.copy(self)
+        corpus = Corpus(own.documents + added.documents, own.tokens + added.tokens)
+        made._added, made._extended, made._cache = added, None, TermCache()
+        made.__dict__["corpus"] = corpus
+        made.__dict__["partitions"] = tuple(each.measured(corpus, made._cache) for each in self.partitions)
+        return made
 
     def prewarm(self) -> None:
         """Open the files of all partitions now instead of for the first query."""
