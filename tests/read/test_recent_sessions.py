@@ -57,6 +57,18 @@ def test_counts_start_anew(path: Path) -> None:
     assert dataset.session().cache_stats().misses == 0
 
 
+def test_limits_of_memory_are_those_of_the_next_handle(path: Path) -> None:
+    """A limit of memory of the last handle does not count, but one of the next handle does."""
+    with lance_dataset.limited_memory(512 << 20):
+        _used(path)
+    assert recent_sessions._ended
+    usual = lance_dataset.Session().cache_stats().max_bytes
+    assert lance_dataset.dataset(path).session().cache_stats().max_bytes == usual
+    _used(path)
+    with lance_dataset.limited_memory(512 << 20):
+        assert lance_dataset.dataset(path).session().cache_stats().max_bytes == 32 << 20
+
+
 def test_two_handles_at_a_time_share_nothing(path: Path) -> None:
     dataset = lance_dataset.dataset(path)
     dataset.scanner(filter="k = 7", fast_search=True).count_rows()

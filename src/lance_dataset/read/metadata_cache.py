@@ -213,9 +213,11 @@ class MetadataCache:
             counts = self._hits, self._misses, self._evictions
             return CacheStatistics(*counts, len(self._entries), self._bytes, self._max_bytes)
 
-    def restart(self) -> None:
-        """Count hits, misses and evictions from zero."""
+    def restart(self, max_bytes: int) -> None:
+        """Count hits, misses and evictions from zero, and set the maximum size."""
         with self._lock:
+            self._max_bytes = max_bytes
+            self._trim()
             self._hits = self._misses = self._evictions = 0
 
     def tables(self) -> list[TableReader]:

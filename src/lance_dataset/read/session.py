@@ -114,9 +114,10 @@ class Session:
         return SessionContent(self.metadata, self._stores)
 
     def _take_over(self, content: SessionContent) -> None:
-        """Keep what another session kept, which ended. Counts start from zero."""
+        """Keep what another session kept, which ended, as far as it fits. Counts start from zero."""
+        most = self.metadata.statistics().max_bytes
         self.metadata, self._stores = content.metadata, content.stores
-        self.metadata.restart()
+        self.metadata.restart(most)
         for store in self._stores.values():
             store.statistics.restart()
 
