@@ -17,7 +17,8 @@ from support.tables.equality import assert_same
 
 import lance_dataset
 from lance_dataset.expr.compiled import compile_filter
-from lance_dataset.scan.encoded_filter import EncodedColumn, mask_encoded
+from lance_dataset.scan.encoded_column import EncodedColumn
+from lance_dataset.scan.encoded_filter import mask_encoded
 
 PREDICATES = [
     "s LIKE '%a%'",

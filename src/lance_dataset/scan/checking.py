@@ -10,9 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import LanceError
-from lance_dataset.expr.tree import is_volatile
 from lance_dataset.read.fragment_reader import FragmentReader
-from lance_dataset.scan.filtering import select_plainly
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.selection import Selection
 from lance_dataset.scan.strategy import ScanStrategy
@@ -46,6 +44,9 @@ def check_selection(window: Window, request: ScanRequest, plan: ScanStrategy, fo
     LanceError
         There are other rows.
     """
+    from lance_dataset.expr.tree import is_volatile
+    from lance_dataset.scan.filtering import select_plainly
+
     if request.filter is None or (request.filter.tree is not None and is_volatile(request.filter.tree)):
         return
     try:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, reduce
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,13 +22,9 @@ from lance_dataset.expr.compiled import Filter
 from lance_dataset.expr.evaluate import Evaluator, compile_tree
 from lance_dataset.expr.tree import And, Call, Column, Constant, Expression, Or, walk
 from lance_dataset.file.dictionaries import decode_dictionary_array
-from lance_dataset.read.concatenate import UnjoinableError, join_arrays, keep_rows
-from lancecodec import OffsetOverflowError
+from lance_dataset.scan.encoded_column import EncodedValues, decoded, is_encoded
 
-__all__ = ["EncodedColumn", "EncodedValues", "mask_encoded"]
-
-#: A column as `ColumnReader.read_encoded` returns it: arrays, some of which may be dictionary arrays.
-EncodedValues: TypeAlias = "Sequence[pa.Array]"
+__all__ = ["mask_encoded"]
 
 #: Exceptions that a part may raise for a value that no row has.
 _FAILURES = (pa.ArrowException, ArithmeticError, ValueError, TypeError, LookupError)
@@ -58,115 +54,19 @@ def mask_encoded(filter: Filter, columns: Mapping[str, EncodedValues], num_rows:
     plan, encoded = _plan(filter), {}
     if plan is not None:
         encoded = {name: columns[name] for name in plan.columns}
-        if any(_is_encoded(chunk) for chunks in encoded.values() for chunk in chunks) or plan.is_one_part:
+        if any(is_encoded(chunk) for chunks in encoded.values() for chunk in chunks) or plan.is_one_part:
             try:
                 return plan.mask(encoded, num_rows)
             except _FAILURES:
                 pass
-    arrays = [_decoded(encoded.get(name, ()) or columns[name], name) for name in filter.columns]
+    arrays = [decoded(encoded.get(name, ()) or columns[name], name) for name in filter.columns]
     return filter.mask(_batch(arrays, list(filter.columns), num_rows))
-
-
-def _is_encoded(chunk: pa.Array) -> bool:
-    return isinstance(chunk, pa.DictionaryArray)
-
-
-def _plain(chunk: pa.Array, column: str) -> pa.Array:
-    """Return the values of a chunk decoded from its dictionary."""
-    if not _is_encoded(chunk):
-        return chunk
-    try:
-        return decode_dictionary_array(chunk)
-    except (OffsetOverflowError, pa.ArrowInvalid, pa.ArrowCapacityError) as error:
-        raise UnjoinableError(
-            f"column {column!r}: the values do not fit one Arrow array of type {chunk.dictionary.type}, which ends at "
-            "2 GiB; ask for fewer rows at a time, or store the column as large_string or large_binary",
-            oversize=True,
-        ) from error
-
-
-def _decoded(chunks: EncodedValues, column: str) -> pa.Array:
-    plain = [_plain(chunk, column) for chunk in chunks]
-    return join_arrays(plain, plain[0].type if plain else pa.null(), column)
 
 
 def _batch(arrays: list[pa.Array], names: list[str], num_rows: int) -> pa.RecordBatch:
     if arrays:
         return pa.RecordBatch.from_arrays(arrays, names=names)
     return pa.RecordBatch.from_struct_array(pa.array([{}] * num_rows, pa.struct([])))
-
-
-class EncodedColumn:
-    """Values of a column as they are stored, for callers that need only some of them decoded.
-
-    Parameters
-    ----------
-    chunks
-        The values; see `EncodedValues`.
-    arrow_type
-        Type of the decoded values.
-    name
-        Name of the column, for error messages.
-    """
-
-    __slots__ = ("_decoded", "arrow_type", "chunks", "name")
-
-    def __init__(self, chunks: EncodedValues, arrow_type: pa.DataType, name: str) -> None:
-        self.chunks = chunks
-        self.arrow_type = arrow_type
-        self.name = name
-        self._decoded: pa.Array | None = None
-
-    def __len__(self) -> int:
-        return sum(len(chunk) for chunk in self.chunks)
-
-    @property
-    def is_encoded(self) -> bool:
-        """True if all values are dictionary-encoded."""
-        return all(_is_encoded(chunk) for chunk in self.chunks)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the values in their stored form."""
-        return sum(chunk.nbytes for chunk in self.chunks)
-
-    def decoded(self) -> pa.Array:
-        """Return all values as one array.
-
-        Raises
-        ------
-        UnjoinableError
-            The values do not fit one array.
-        """
-        if self._decoded is None:
-            self._decoded = join_arrays([self._plain(chunk) for chunk in self.chunks], self.arrow_type, self.name)
-        return self._decoded
-
-    def take(self, places: pa.Int64Array) -> pa.Array:
-        """Return the values at ascending places as one array; errors as for `decoded`."""
-        if self._decoded is not None:
-            return self._decoded.take(places)
-        if len(self.chunks) == 1:
-            return self._plain(self.chunks[0].take(places))
-        wanted = places.to_numpy()
-        return join_arrays(
-            [self._plain(part) for part in keep_rows(list(self.chunks), wanted)], self.arrow_type, self.name
-        )
-
-    def slice(self, first: int, length: int) -> EncodedColumn:
-        """Return `length` values starting at `first`."""
-        if self._decoded is not None:
-            return EncodedColumn([self._decoded.slice(first, length)], self.arrow_type, self.name)
-        found, base = [], 0
-        for chunk in self.chunks:
-            low, high = max(first - base, 0), min(first + length - base, len(chunk))
-            if low < high:
-                found.append(chunk.slice(low, high - low))
-            base += len(chunk)
-        return EncodedColumn(found, self.arrow_type, self.name)
-
-    def _plain(self, chunk: pa.Array) -> pa.Array:
-        return chunk if chunk.type.equals(self.arrow_type) else _plain(chunk, self.name)
 
 
 # -- plans -------------------------------------------------------------------------------------------------------
@@ -209,7 +109,7 @@ class _Part:
         return results[0] if len(results) == 1 else pa.concat_arrays(results)
 
     def _compute(self, chunk: pa.Array, as_mask: bool) -> pa.Array:
-        if not _is_encoded(chunk):
+        if not is_encoded(chunk):
             result = self._over(chunk)
             return result.fill_null(False) if as_mask and result.null_count else result
         if len(chunk) <= len(chunk.dictionary):
@@ -265,7 +165,7 @@ class _Plan:
         arrays = [part.compute(columns[part.column], as_mask=False) for part in self.parts]
         names = [part.name for part in self.parts]
         for name in self.plain:
-            arrays.append(_decoded(columns[name], name))
+            arrays.append(decoded(columns[name], name))
             names.append(name)
         datum = self.rest(_batch(arrays, names, num_rows))
         result = pa.repeat(datum, num_rows) if isinstance(datum, pa.Scalar) else datum

@@ -17,12 +17,11 @@ from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.open_together import open_together
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.checking import check_selection, is_checking
-from lance_dataset.scan.filtering import select
 from lance_dataset.scan.page_release import Release
 from lance_dataset.scan.plain_values import plain_rows
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.selected_values import output_chunks, taken_together
-from lance_dataset.scan.selection import Selection
+from lance_dataset.scan.selection import Selection, live_rows
 from lance_dataset.scan.strategy import ScanStrategy
 from lance_dataset.scan.windows import Pruning, Ranges, Window, fragments_of, windows
 from lance_dataset.threads.streams import stream
@@ -106,15 +105,22 @@ class Scan:
             check_selection(window, self._request, self._plan, found)
         return found
 
+    def _select(self, window: Window) -> Selection:
+        if not self._plan.steps:
+            return live_rows(window, self._request)
+        from lance_dataset.scan.filtering import select  # filters need expressions, which are many modules
+
+        return select(window, self._request, self._plan)
+
     def _find(self, window: Window) -> Selection:
         if self._plan.waits:
             open_together([part.fragment for part in window.slices], self._early)
         metrics = self._request.metrics
         if metrics is None:
-            return select(self._pruning.prune(window), self._request, self._plan)
+            return self._select(self._pruning.prune(window))
         with metrics.timed("scan"):
             window = self._pruning.prune(window)
-            found = select(window, self._request, self._plan)
+            found = self._select(window)
         metrics.node("scan").add(window.width, batches=1)
         metrics.looked_at(part.fragment.fragment.id for part in window.slices)
         if self._request.filter is not None:

@@ -11,7 +11,8 @@ from lance_dataset.expr.array_predicates import places_of
 from lance_dataset.expr.compiled import Filter
 from lance_dataset.read.empty_batches import rows_only
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
-from lance_dataset.scan.encoded_filter import EncodedValues, mask_encoded
+from lance_dataset.scan.encoded_column import EncodedValues
+from lance_dataset.scan.encoded_filter import mask_encoded
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.selected_values import selected_column, system_array
 from lance_dataset.scan.selection import Known, MaskedSelection, Selection, drop_deleted, live_rows

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from lance_dataset.errors import LanceError
 from lance_dataset.log import LOGGER
 from lance_dataset.read.table_reader import TableReader
-from lance_dataset.scan.pruning.row_pruning import named_rows
 from lance_dataset.scan.request import ScanRequest
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def narrowed(reader: TableReader, request: ScanRequest) -> ScanRequest:
     CorruptFileError
         The files of an index contradict the format.
     """
-    request = named_rows(reader, request)
+    request = _named_rows(reader, request)
     answer = _answer(reader, request)
     return request if answer is None else answer.restricted(reader, request)
 
@@ -42,7 +41,7 @@ def narrowed_or_few(reader: TableReader, request: ScanRequest) -> ScanRequest | 
     CorruptFileError
         The files of an index contradict the format.
     """
-    request = named_rows(reader, request)
+    request = _named_rows(reader, request)
     answer = _answer(reader, request)
     if answer is None:
         return request
@@ -50,6 +49,14 @@ def narrowed_or_few(reader: TableReader, request: ScanRequest) -> ScanRequest | 
 
     few = few_rows(reader, request, answer)
     return answer.restricted(reader, request) if few is None else few
+
+
+def _named_rows(reader: TableReader, request: ScanRequest) -> ScanRequest:
+    if request.filter is None:
+        return request
+    from lance_dataset.scan.pruning.row_pruning import named_rows
+
+    return named_rows(reader, request)
 
 
 def _answer(reader: TableReader, request: ScanRequest) -> IndexAnswer | None:

@@ -28,7 +28,7 @@ from lance_dataset.read.kept_values import KeptRows
 from lance_dataset.read.prefetch import Announcements, announce
 from lance_dataset.read.projection import OutputColumn
 from lance_dataset.read.row_taker import take_fields
-from lance_dataset.scan.encoded_filter import EncodedColumn
+from lance_dataset.scan.encoded_column import EncodedColumn
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.selection import Known, Selection
 from lance_dataset.scan.strategy import ScanStrategy

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lance_dataset.expr.array_predicates import places_of
 from lance_dataset.properties import cached_property
 from lance_dataset.read.kept_values import KeptRows
-from lance_dataset.scan.encoded_filter import EncodedColumn
+from lance_dataset.scan.encoded_column import EncodedColumn
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.windows import Slice, Window
 

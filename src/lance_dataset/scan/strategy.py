@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from lance_dataset.expr.compiled import Filter
-from lance_dataset.expr.evaluate import compile_tree
-from lance_dataset.expr.tree import And, Column, Expression, walk
 from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.costs import ColumnCosts
-from lance_dataset.scan.interval_tests import interval_test
-from lance_dataset.scan.pruning.prune import may_fail
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.threads.pools import cpu_count
 from lancecodec.intervals import IntervalTest
+
+if TYPE_CHECKING:
+    from lance_dataset.expr.compiled import Filter
 
 __all__ = ["MAX_BATCH_BYTES", "PIECE_BYTES", "ScanStrategy", "strategy"]
 
@@ -132,9 +129,7 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
         The scan.
     """
     costs = ColumnCosts.of(reader, request)
-    steps = filter_steps(request, costs)
-    # values that have to be fetched are read once, as the output may need them too
-    tests = tuple(_test(step, request) if costs.is_mapped else None for step in steps)
+    steps, tests = _conditions(request, costs)
     early, late = _times(request, steps)
     releases = costs.is_mapped and _is_much(_num_rows(reader, request), request, costs, (*early, *late))
     out_bytes = sum(costs.output_bytes(output) for output in request.projection.columns)
@@ -192,6 +187,18 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
     )
 
 
+def _conditions(request: ScanRequest, costs: ColumnCosts) -> tuple[tuple[Filter, ...], tuple[IntervalTest | None, ...]]:
+    """Return the conditions of a filter in the order in which they are computed, and tests that are the same."""
+    if request.filter is None:
+        return (), ()
+    # imported here, because expressions are many modules, which a scan without a filter need not load
+    from lance_dataset.scan.filter_steps import filter_steps, stored_test
+
+    steps = filter_steps(request, request.filter, costs)
+    # values that have to be fetched are read once, as the output may need them too
+    return steps, tuple(stored_test(step, request) if costs.is_mapped else None for step in steps)
+
+
 def _piece_bytes(request: ScanRequest) -> int:
     """Return the bytes of the rows that are returned together, unless their columns are computed."""
     if request.filter is not None:
@@ -233,50 +240,6 @@ def _times(request: ScanRequest, steps: tuple[Filter, ...]) -> tuple[tuple[str, 
     late = [name for name in others if name in request.late and name not in filtered]
     early = [*filtered, *(name for name in others if name not in late)]
     return tuple(dict.fromkeys(early)), tuple(dict.fromkeys(late))
-
-
-def filter_steps(request: ScanRequest, costs: ColumnCosts) -> tuple[Filter, ...]:
-    """Split a filter into conditions by the columns they read, cheap columns first.
-
-    A filter that could raise an error stays whole: the rows it is computed for must not depend on costs.
-    """
-    if request.filter is None:
-        return ()
-    tree = request.filter.tree
-    if not isinstance(tree, And) or may_fail(tree):
-        return (request.filter,)
-    groups: dict[frozenset[str], list[Expression]] = {}
-    for condition in _conditions(tree):
-        names = frozenset(node.path[0] for node in walk(condition) if isinstance(node, Column))
-        groups.setdefault(names, []).append(condition)
-    if len(groups) == 1:
-        return (request.filter,)
-    stored = set(request.schema.names)
-
-    def cost(names: frozenset[str]) -> float:
-        return sum(costs.cost(request.schema.top_level(name)).read for name in names if name in stored)
-
-    return tuple(_filter(groups[names]) for names in sorted(groups, key=cost))
-
-
-def _conditions(tree: Expression) -> list[Expression]:
-    if isinstance(tree, And):
-        return [condition for operand in tree.operands for condition in _conditions(operand)]
-    return [tree]
-
-
-def _filter(conditions: list[Expression]) -> Filter:
-    tree = conditions[0] if len(conditions) == 1 else And(tuple(conditions))
-    paths = dict.fromkeys(node.path for node in walk(tree) if isinstance(node, Column))
-    text = f"the conditions on {', '.join(dict.fromkeys(path[0] for path in paths)) or 'no column'}"
-    return Filter(compile_tree(tree), text, pa.bool_(), tuple(paths), tree)
-
-
-def _test(step: Filter, request: ScanRequest) -> IntervalTest | None:
-    """Return a condition as a test of the stored values of its column, None if it is not one."""
-    if len(step.columns) != 1 or step.columns[0] not in request.schema.names:
-        return None
-    return interval_test(step, request.schema.top_level(step.columns[0]).storage_type)
 
 
 def _searched(

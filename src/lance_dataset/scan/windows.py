@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,12 @@ from lance_dataset.file.zones import Zones
 from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.table_reader import TableReader
-from lance_dataset.scan.pruning.prune import Pruner
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.row_ranges import RowRanges
 from lance_dataset.scan.strategy import ScanStrategy
+
+if TYPE_CHECKING:
+    from lance_dataset.scan.pruning.prune import Pruner
 
 __all__ = ["Pruning", "Ranges", "Slice", "Window", "fragments_of", "windows"]
 
@@ -234,6 +236,14 @@ def _wanted(fragment: FragmentReader, request: ScanRequest, start: int, stop: in
     return Slice(fragment, tuple(request.rows[fragment.fragment.id].within(start, stop)))
 
 
+def _pruner(request: ScanRequest) -> Pruner | None:
+    if request.filter is None or not request.use_statistics:
+        return None
+    from lance_dataset.scan.pruning.prune import Pruner
+
+    return Pruner.of(request.filter)
+
+
 class Pruning:
     """Rows excluded by statistics, determined once per fragment.
 
@@ -245,7 +255,7 @@ class Pruning:
 
     def __init__(self, request: ScanRequest) -> None:
         self._request = request
-        self._pruner = Pruner.of(request.filter) if request.use_statistics else None
+        self._pruner = _pruner(request)
         self._known: dict[int, RowRanges | None] = {}
 
     def prune(self, window: Window) -> Window:

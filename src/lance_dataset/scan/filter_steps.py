@@ -1,0 +1,58 @@
+"""Filters split into conditions, which a scan computes one after another."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_dataset.expr.compiled import Filter
+from lance_dataset.expr.evaluate import compile_tree
+from lance_dataset.expr.tree import And, Column, Expression, walk
+from lance_dataset.scan.costs import ColumnCosts
+from lance_dataset.scan.interval_tests import interval_test
+from lance_dataset.scan.pruning.prune import may_fail
+from lance_dataset.scan.request import ScanRequest
+from lancecodec.intervals import IntervalTest
+
+__all__ = ["filter_steps", "stored_test"]
+
+
+def filter_steps(request: ScanRequest, filter: Filter, costs: ColumnCosts) -> tuple[Filter, ...]:
+    """Split a filter into conditions by the columns they read, cheap columns first.
+
+    A filter that could raise an error stays whole: the rows it is computed for must not depend on costs.
+    """
+    tree = filter.tree
+    if not isinstance(tree, And) or may_fail(tree):
+        return (filter,)
+    groups: dict[frozenset[str], list[Expression]] = {}
+    for condition in _conditions(tree):
+        names = frozenset(node.path[0] for node in walk(condition) if isinstance(node, Column))
+        groups.setdefault(names, []).append(condition)
+    if len(groups) == 1:
+        return (filter,)
+    stored = set(request.schema.names)
+
+    def cost(names: frozenset[str]) -> float:
+        return sum(costs.cost(request.schema.top_level(name)).read for name in names if name in stored)
+
+    return tuple(_filter(groups[names]) for names in sorted(groups, key=cost))
+
+
+def _conditions(tree: Expression) -> list[Expression]:
+    if isinstance(tree, And):
+        return [condition for operand in tree.operands for condition in _conditions(operand)]
+    return [tree]
+
+
+def _filter(conditions: list[Expression]) -> Filter:
+    tree = conditions[0] if len(conditions) == 1 else And(tuple(conditions))
+    paths = dict.fromkeys(node.path for node in walk(tree) if isinstance(node, Column))
+    text = f"the conditions on {', '.join(dict.fromkeys(path[0] for path in paths)) or 'no column'}"
+    return Filter(compile_tree(tree), text, pa.bool_(), tuple(paths), tree)
+
+
+def stored_test(step: Filter, request: ScanRequest) -> IntervalTest | None:
+    """Return a condition as a test of the stored values of its column, None if it is not one."""
+    if len(step.columns) != 1 or step.columns[0] not in request.schema.names:
+        return None
+    return interval_test(step, request.schema.top_level(step.columns[0]).storage_type)
