@@ -11,7 +11,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.memwal.shards import SCHEMA, SHARD, keys, rows, snapshots_for, values
+from support.memwal.shards import OTHER, SCHEMA, SHARD, keys, rows, snapshots_for, values
 
 import lance_dataset
 from lance_dataset.mem_wal import LsmScanner
@@ -71,6 +71,40 @@ def test_whole_scans(tmp_path: Path, stable: bool) -> None:
     assert before[3] == "one"
     assert before[12] == "base"
     assert values(scanner_of(dataset).to_table()) == model
+
+
+def test_growing_memtables(tmp_path: Path) -> None:
+    """Scans between puts and deletions look at new rows only, and see all: before, at and after each rotation."""
+    random = np.random.default_rng(7)
+    dataset = table_of_fragments(tmp_path / "t")
+    model = {key: "base" for key in range(40) if key != 5 and not 20 <= key < 30}
+    with dataset.mem_wal_writer(SHARD, max_memtable_rows=9, durable_write=False) as writer:
+        for step in range(30):
+            chosen = random.choice(60, int(random.integers(1, 4)), replace=False).tolist()
+            if random.random() < 0.3:
+                writer.delete(keys(*chosen))
+                model = {key: text for key, text in model.items() if key not in chosen}
+            else:
+                writer.put(rows(dict.fromkeys(chosen, str(step))))
+                model |= dict.fromkeys(chosen, str(step))
+            for _ in range(int(random.integers(0, 3))):
+                assert values(writer.lsm_scanner().to_table()) == model
+                assert writer.lsm_scanner().count_rows() == len(model)
+                assert values(pa.Table.from_batches(writer.lsm_scanner().to_batches())) == model
+                assert writer.lsm_scanner().project(["n"]).filter("n >= 0").to_table().num_rows == len(model)
+    assert values(scanner_of(dataset).to_table()) == model
+
+
+def test_two_writers_of_one_table(tmp_path: Path) -> None:
+    """Memtables of different writers are told apart, though they have the same generation."""
+    dataset = table_of_fragments(tmp_path / "t")
+    with dataset.mem_wal_writer(SHARD) as one, dataset.mem_wal_writer(OTHER) as two:
+        one.put(rows({3: "one"}))
+        two.put(rows({4: "two"}))
+        for _ in range(2):
+            first, second = (values(writer.lsm_scanner().to_table()) for writer in (one, two))
+            assert (first[3], first[4]) == ("one", "base")
+            assert (second[3], second[4]) == ("base", "two")
 
 
 def test_nothing_keeps_a_closed_dataset(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.memwal.key_set import KeySet
 from lance_dataset.memwal.keys import KeyColumns
+from lance_dataset.memwal.memtable import Memtable
 from lance_dataset.memwal.sources import LsmSources
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.read.table_reader import TableReader
@@ -56,9 +59,48 @@ class _Hidden:
         return self.addresses.nbytes
 
 
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """Rows of a version of the table that the first batches of a memtable hide.
+
+    Attributes
+    ----------
+    first
+        The first batch, by which the memtable is known again. It is not kept for this.
+    batches
+        Number of batches.
+    addresses
+        Addresses of the rows, ascending.
+    """
+
+    first: weakref.ref[pa.RecordBatch]
+    batches: int
+    addresses: _Addresses
+
+
+@dataclass(frozen=True, eq=False)
+class _Recent:
+    """Rows of a version of the table that memtables and SSTables hid the last time.
+
+    Attributes
+    ----------
+    sstables
+        What the SSTables hid.
+    memtables
+        What each memtable hid.
+    hidden
+        What all of them hid.
+    """
+
+    sstables: _Hidden
+    memtables: tuple[_Seen, ...]
+    hidden: _Hidden
+
+
 def shard_keys(sources: LsmSources) -> KeySet:
     """Return the keys of all rows of memtables and SSTables."""
-    return KeySet([*_memtable_keys(sources), *(table.keys for shard in sources.shards for table in shard)])
+    memtables = [sources.key.array(memtable.newest()) for memtable in sources.memtables if not memtable.is_empty]
+    return KeySet([*memtables, *(table.keys for shard in sources.shards for table in shard)])
 
 
 def hidden_addresses(sources: LsmSources) -> NDArray[np.uint64]:
@@ -69,31 +111,57 @@ def hidden_addresses(sources: LsmSources) -> NDArray[np.uint64]:
     CorruptFileError, MissingFileError
         A source cannot be read.
     """
-    return _with_memtables(sources, _of_sstables(sources).addresses)
+    return _of_all(sources).addresses
 
 
 def visible_base(sources: LsmSources) -> Snapshot:
     """Return the table without the rows that newer rows hide; raises like `hidden_addresses`."""
-    hidden = _of_sstables(sources)
-    addresses = _with_memtables(sources, hidden.addresses)
-    if not len(addresses):
+    hidden = _of_all(sources)
+    if not len(hidden.addresses):
         return sources.base
-    if addresses is not hidden.addresses:
-        reader = sources.base.reader.without(addresses)
-    else:
-        if not hidden.readers:
-            hidden.readers.append(sources.base.reader.without(addresses))
-        reader = hidden.readers[0]
+    if not hidden.readers:
+        hidden.readers.append(sources.base.reader.without(hidden.addresses))
+    reader = hidden.readers[0]
     return replace(sources.base, manifest=reader.manifest, reader=reader)
 
 
-def _memtable_keys(sources: LsmSources) -> list[pa.Array]:
-    return [sources.key.array(memtable.newest()) for memtable in sources.memtables if not memtable.is_empty]
+def _of_all(sources: LsmSources) -> _Hidden:
+    """Return what memtables and SSTables hide. Only batches of memtables that are new are looked at."""
+    below = _of_sstables(sources)
+    memtables = [memtable for memtable in sources.memtables if not memtable.is_empty]
+    if not memtables:
+        return below
+    companions = sources.base.reader.companions
+    known = companions.get(_Recent)
+    if not isinstance(known, _Recent) or known.hidden.key != sources.key:
+        known = _Recent(below, (), below)
+    seen = tuple(_of_memtable(sources, memtable, known.memtables) for memtable in memtables)
+    parts = [below.addresses, *(each.addresses for each in seen)]
+    before = [known.sstables.addresses, *(each.addresses for each in known.memtables)]
+    if len(parts) == len(before) and all(map(operator.is_, parts, before)):
+        hidden = known.hidden
+    else:
+        hidden = _Hidden(sources.key, frozenset(), _united(parts))
+    companions[_Recent] = _Recent(below, seen, hidden)
+    return hidden
 
 
-def _with_memtables(sources: LsmSources, addresses: _Addresses) -> _Addresses:
-    keys = _memtable_keys(sources)
-    return np.union1d(addresses, _found(sources.base, sources.key, keys)) if keys else addresses
+def _of_memtable(sources: LsmSources, memtable: Memtable, known: Sequence[_Seen]) -> _Seen:
+    batches = memtable.batches_from(0)
+    seen = next((each for each in known if each.first() is batches[0]), None)
+    if seen is None or seen.batches > len(batches):
+        seen = _Seen(weakref.ref(batches[0]), 0, np.empty(0, np.uint64))
+    if seen.batches == len(batches):
+        return seen
+    found = _found(sources.base, sources.key, [sources.key.array(batch) for batch in batches[seen.batches :]])
+    addresses = _united([seen.addresses, found]) if len(found) else seen.addresses
+    return _Seen(seen.first, len(batches), addresses)
+
+
+def _united(parts: Sequence[_Addresses]) -> _Addresses:
+    """Return the addresses of several parts, each of which is ascending, in order and each once."""
+    every = np.sort(np.concatenate(parts), kind="stable")  # merges the parts
+    return every[np.concatenate([[True], every[1:] != every[:-1]])] if len(every) else every
 
 
 def _of_sstables(sources: LsmSources) -> _Hidden:
@@ -105,7 +173,7 @@ def _of_sstables(sources: LsmSources) -> _Hidden:
         known = _Hidden(sources.key)
     more = [table.keys for uri, table in tables.items() if uri not in known.tables]
     if more:
-        addresses = np.union1d(known.addresses, _found(sources.base, sources.key, more))
+        addresses = _united([known.addresses, _found(sources.base, sources.key, more)])
         known = companions[_Hidden] = _Hidden(sources.key, frozenset(tables), addresses)
     return known
 

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.errors import FieldNotFoundError, nearest_name_hint
-from lance_dataset.expr.compiled import Filter, compile_filter
 from lance_dataset.memwal.hiding import shard_keys, visible_base
 from lance_dataset.memwal.key_set import KeySet
-from lance_dataset.memwal.shard_parts import shard_parts
+from lance_dataset.memwal.shard_rows import shard_rows
 from lance_dataset.memwal.sources import LsmSources
 from lance_dataset.read.kept_values import kept_batch
 from lance_dataset.read.snapshot import Snapshot
@@ -30,7 +29,6 @@ __all__ = [
     "lsm_schema",
     "lsm_table",
     "scanned_columns",
-    "shard_rows",
 ]
 
 #: Columns of the generation and of the address of rows.
@@ -153,51 +151,6 @@ def _rows(sources: LsmSources, query: LsmQuery, schema: pa.Schema) -> Iterator[p
     for generation, batch in shard_rows(sources, scanned_columns(sources, query.columns), query.filter):
         yield _shaped(batch, schema, generation)
     yield from _base_rows(sources, query, schema)
-
-
-def shard_rows(sources: LsmSources, outputs: list[Field], text: str | None) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the rows of memtables and SSTables that match, and that no newer row of the same key hides.
-
-    Parameters
-    ----------
-    sources
-        The sources.
-    outputs
-        Columns that are needed; the batches may have more.
-    text
-        SQL text of a filter; None for all rows.
-
-    Yields
-    ------
-    generation : int
-        Generation of the memtable or SSTable.
-    batch : pyarrow.RecordBatch
-        At least one row.
-    """
-    filter = compile_filter(text, sources.base.manifest.schema.storage_arrow)
-    read = _with_filter_columns(outputs, filter, sources)
-    for part in shard_parts(sources):
-        batch = _kept(*part.source.scan(read), part.shown, filter)
-        if batch.num_rows:
-            yield part.generation, batch
-
-
-def _with_filter_columns(outputs: list[Field], filter: Filter | None, sources: LsmSources) -> list[Field]:
-    names = {field.name for field in outputs}
-    more = [] if filter is None else [name for name in filter.columns if name not in names]
-    return [*outputs, *(sources.base.manifest.schema.top_level(name) for name in more)]
-
-
-def _kept(
-    batch: pa.RecordBatch, marks: pa.Array, shown: pa.BooleanArray | None, filter: Filter | None
-) -> pa.RecordBatch:
-    """Return the rows of a memtable or SSTable that are not deletions, that are shown and that match."""
-    keep = pc.invert(marks)
-    if shown is not None:
-        keep = pc.and_(keep, shown)
-    if keep.true_count < len(keep):
-        batch = kept_batch(batch, keep)
-    return batch.filter(filter.mask(batch)) if filter is not None and batch.num_rows else batch
 
 
 def _shaped(batch: pa.RecordBatch, schema: pa.Schema, generation: int) -> pa.RecordBatch:

@@ -102,6 +102,10 @@ class Memtable:
         batch = one_batch(self.table(), "memtable")
         return batch.take(pa.array(newest_rows(self.key.array(batch)))) if self.key and batch.num_rows else batch
 
+    def batches_from(self, number: int) -> list[pa.RecordBatch]:
+        """Return the visible batches without the first ones. Batches are only added, so the others stay as they are."""
+        return self._content[number:]
+
     def find(self, key: object) -> pa.RecordBatch | None:
         """Return the last row of a key as a batch, which may stand for a deletion; None if there is none."""
         with self._lock:

@@ -29,8 +29,6 @@ __all__ = ["OpenSsTable", "open_sstable"]
 
 #: Bytes of keys and of rows that the SSTables of one session keep, and bytes of each row that are counted.
 _MAX_BYTES, _ROW_BYTES = 256 << 20, 200
-#: Rows that are kept after a scan are at most as large.
-_KEPT_BYTES, _KEPT_ROW_BYTES = 1 << 20, 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,20 +92,7 @@ class OpenSsTable:
 
     def scan(self, wanted: list[Field]) -> tuple[pa.RecordBatch, pa.Array]:
         """Return columns of all rows as the table has them now, and which rows stand for deletions."""
-        key = tuple((field.id, field.name, field.storage_type) for field in wanted)
-        known = self._last_scan.get(key)
-        if known is not None:
-            return known
-        found = self._conformed(one_batch(self._scanned(self._stored(wanted)), self.snapshot.uri), wanted)
-        if found[0].nbytes <= min(_KEPT_BYTES, _KEPT_ROW_BYTES * self.rows):
-            self._last_scan.clear()
-            self._last_scan[key] = found
-        return found
-
-    @cached_property
-    def _last_scan(self) -> dict[tuple[tuple[int, str, pa.DataType], ...], tuple[pa.RecordBatch, pa.Array]]:
-        """Result of the last scan of few rows, of which most of the time would go into the calls, by its columns."""
-        return {}
+        return self._conformed(one_batch(self._scanned(self._stored(wanted)), self.snapshot.uri), wanted)
 
     def find(self, key: object, wanted: list[Field]) -> tuple[pa.RecordBatch, pa.Array] | None:
         """Return the row of a key like `scan`, None if there is none."""
@@ -197,11 +182,11 @@ def open_sstable(
     """
     root = place.sstable(path)
     with _caches_lock:
-        cache = _caches.setdefault(location.session, _Cache())
-    found = cache.get((place.store.uri(root), key))
+        cache = _caches.get(location.session) or _caches.setdefault(location.session, _Cache())
+    uri = place.store.uri(root)
+    found = cache.get((uri, key))
     if found is not None:
         return found
-    uri = place.store.uri(root)
     store = place.store.for_table(root, place.store.trusted_bases)
     there = replace(location, uri=uri, root=root, store=store, session=cache.session)
     try:

@@ -253,14 +253,15 @@ class TableReader:
         Parameters
         ----------
         addresses
-            Addresses of rows of the version, each once.
+            Addresses of live rows of the version, each once.
         """
         gone: dict[int, NDArray[np.int64]] = {}
         removed, updated = set(), {}
         for fragment_id, mine in by_fragment(addresses):
             fragment = self.fragment(fragment_id)
             assert fragment is not None
-            rows = np.union1d(fragment.deletions, offsets_of(addresses[mine]))
+            # a stable sort merges two ascending parts
+            rows = np.sort(np.concatenate([fragment.deletions, offsets_of(addresses[mine])]), kind="stable")
             if len(rows) == fragment.physical_rows:
                 removed.add(fragment_id)
                 continue

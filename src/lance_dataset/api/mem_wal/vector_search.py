@@ -17,7 +17,8 @@ from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.expr.compiled import compile_filter
 from lance_dataset.memwal.hiding import hidden_addresses
-from lance_dataset.memwal.lsm_scan import scanned_columns, shard_rows
+from lance_dataset.memwal.lsm_scan import scanned_columns
+from lance_dataset.memwal.shard_rows import shard_rows
 from lance_dataset.memwal.sources import open_sources
 from lance_dataset.memwal.vectors import distances_to
 from lance_dataset.scan.nearest_query import METRICS, NearestQuery
