@@ -7,7 +7,7 @@ Systems without reserved addresses (Windows) cannot make a `FileBlocks`.
 
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
-from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 
 from lancecodec.buffers cimport ByteView, readable
@@ -48,6 +48,8 @@ cdef object order = deque()
 cdef int64_t num_extents = 0
 #: The order is cleaned when it has more than this many entries in addition to twice the extents with blocks.
 cdef int64_t STALE = 4096
+#: Bytes from which on other threads may use the interpreter while they are copied.
+cdef int64_t LARGE = 16 << 10
 
 
 def set_limit(int64_t size):
@@ -269,6 +271,7 @@ cdef class FileBlocks:
     cdef int fetch_runs(self, const lc_blocks_run *runs, int64_t n) except -1:
         cdef int64_t i
         cdef ByteView view
+        cdef uint8_t *target
         cdef list ranges = [(runs[i].begin << LC_BLOCK_LOG, lc_blocks_bytes(runs + i)) for i in range(n)]
         cdef list buffers = list(self.fetch(ranges))
         if len(buffers) != n:
@@ -277,7 +280,12 @@ cdef class FileBlocks:
             view = readable(buffers[i])
             if view.size != lc_blocks_bytes(runs + i):
                 raise CodecError(f"{view.size} bytes instead of {lc_blocks_bytes(runs + i)}")
-            memcpy(self.blocks.base + (runs[i].begin << LC_BLOCK_LOG), view.data, view.size)
+            target = self.blocks.base + (runs[i].begin << LC_BLOCK_LOG)
+            if view.size < LARGE:
+                memcpy(target, view.data, view.size)
+            else:
+                with nogil:
+                    memcpy(target, view.data, view.size)
         self.record(runs, n)
         return 0
 

@@ -119,6 +119,7 @@ def test_scans_of_files_on_other_machines(tmp_path: Path, monkeypatch: pytest.Mo
 
     def noted(self: PlainInput, offset: int, length: int) -> pa.Buffer:
         fetched.add(threading.current_thread().name.rpartition("_")[0])
+        time.sleep(0.001)  # else this thread may be done before the others start
         return read(self, offset, length)
 
     monkeypatch.setattr(PlainInput, "read", noted)

@@ -124,6 +124,34 @@ def test_files_are_opened_together(
     assert dataset.io_stats_incremental().read_bytes < 2 * sizes  # the end of a file holds all of a small one
 
 
+@pytest.mark.parametrize("rows", [1, 70], ids=["few", "announced"])
+def test_takes_open_files_together(tmp_path: Path, reads: Reads, rows: int) -> None:
+    """The first take from many fragments waits for all their files at the same time, and again for all their rows."""
+    data = table(40 * 100)
+    lance_dataset.write_dataset(data, tmp_path / "d", max_rows_per_file=100, data_storage_version="2.2")
+    wanted = [100 * number + row for number in range(40) for row in range(rows)]
+    dataset = opened(tmp_path / "d")
+    dataset.io_stats_incremental()
+    reads.most = 0
+    assert dataset.take(wanted) == data.take(wanted)
+    assert reads.most > 20
+    assert dataset.io_stats_incremental().read_iops <= 3 * 40 * (1 + len(data.schema))
+
+
+def test_takes_from_mixed_base_paths(tmp_path: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A take from local fragments does not make later takes from fragments on another machine wait one by one."""
+    bases = [DatasetBasePath(str(tmp_path / "far"), name="far", is_dataset_root=False)]
+    (tmp_path / "far").mkdir()
+    dataset = lance_dataset.write_dataset(table(20), tmp_path / "d", initial_bases=bases)
+    lance_dataset.write_dataset(table(300), dataset, mode="append", target_bases=["far"], max_rows_per_file=10)
+    monkeypatch.setattr(PlainInput, "is_remote", property(lambda self: "/far/" in self.path))
+    dataset = opened(tmp_path / "d")
+    assert dataset.take([0, 19])["id"].to_pylist() == [0, 19]
+    reads.most = 0
+    assert dataset.take(list(range(20, 320, 10)))["id"].to_pylist() == list(range(0, 300, 10))
+    assert reads.most > 10
+
+
 def test_whole_tables_keep_to_the_buffer(tmp_path: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
     """No more parts of columns are decoded at the same time than the buffer has room for."""
     data, decode, decoding = table(200), full_scan._read_part, Reads()

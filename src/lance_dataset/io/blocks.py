@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import TypeAlias
+
+import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.base import InputFile
@@ -15,6 +18,8 @@ from lancecodec import blocks
 from lancecodec.blocks import FileBlocks
 
 __all__ = ["KnownBlocks"]
+
+_Fetch: TypeAlias = "Callable[[Sequence[tuple[int, int]]], list[pa.Buffer]]"
 
 _VARIABLE = "LANCE_BLOCK_CACHE"
 #: Bytes of blocks of all files together.
@@ -36,6 +41,8 @@ class KnownBlocks:
         source: InputFile,
         lend: Callable[[], int] | None = None,
         give_back: Callable[[int, int], None] | None = None,
+        *,
+        fetch: _Fetch | None = None,
     ) -> FileBlocks | None:
         """Return the blocks, None if the system or the limit does not allow them.
 
@@ -45,6 +52,8 @@ class KnownBlocks:
             The file.
         lend, give_back
             See `FileBlocks`.
+        fetch
+            Function that reads ranges; None for `InputFile.read_ranges`.
         """
         known = None if self._made is None else self._made()
         if known is not None:
@@ -55,7 +64,7 @@ class KnownBlocks:
             known = None if self._made is None else self._made()
             if known is None:
                 try:
-                    known = FileBlocks(source.size, source.read_ranges, lend, give_back)
+                    known = FileBlocks(source.size, fetch or source.read_ranges, lend, give_back)
                 except MemoryError:  # no address space: a limit of the process, or a system that cannot reserve it
                     return None
                 self._made = weakref.ref(known)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import obstore
 import pyarrow as pa
 
@@ -163,6 +164,11 @@ class CloudInput:
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
         """Return one buffer per range; near ranges are fetched together, far ones in parallel."""
+        return self._read_ranges(ranges, self._fetch_all)
+
+    def _read_ranges(
+        self, ranges: Sequence[tuple[int, int]], fetch: Callable[[Sequence[MergedRange]], list[pa.Buffer]]
+    ) -> list[pa.Buffer]:
         end = self._end
         if end is None:
             raise InvalidInputError(f"{self.path} is closed; open it again to read")
@@ -182,7 +188,7 @@ class CloudInput:
         far = [ranges[index] for index in asked]
         requests = merge_ranges(far, self._source.block_size, _PIECE)
         self._source.counter.joined_reads += len(far) - len(requests)
-        for index, buffer in zip(asked, split_merged(far, requests, self._fetch_all(requests)), strict=True):
+        for index, buffer in zip(asked, split_merged(far, requests, fetch(requests)), strict=True):
             buffers[index] = buffer
         return buffers
 
@@ -200,22 +206,38 @@ class CloudInput:
                 pass
         return [buffer for buffer, _ in targets]
 
+    def _read_unaligned(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
+        """Do the same as `read_ranges` for a caller who copies the bytes, wherever in memory they are."""
+        return self._read_ranges(ranges, self._receive_all)
+
+    def _receive_all(self, requests: Sequence[MergedRange]) -> list[pa.Buffer]:
+        if any(request.length > _PIECE for request in requests):
+            return self._fetch_all(requests)
+        places = [(request.offset, request.length) for request in requests]
+        received = request_pool().map(self._receive, places) if len(places) > 1 else map(self._receive, places)
+        return [pa.py_buffer(content) for content in received]
+
     def _fetch(self, piece: tuple[int, memoryview]) -> None:
         """Fill a piece of memory with the bytes at an offset."""
         offset, memory = piece
+        _copy(memory, self._receive((offset, len(memory))))
+
+    def _receive(self, place: tuple[int, int]) -> Any:
+        """Return as many bytes at an offset, as the client has received them."""
+        offset, length = place
         try:
-            meta, content = self._source.get({"range": (offset, offset + len(memory))})
+            meta, content = self._source.get({"range": (offset, offset + length)})
         except CLIENT_ERRORS as error:
             if status_of(error) == _RANGE_NOT_SATISFIABLE:
                 raise self._changed() from scrubbed(error)
             raise translated(error, self.path, "reading") from error
         if meta["size"] != self._size or meta["e_tag"] != self._e_tag:
             raise self._changed()
-        if len(content) != len(memory):
+        if len(content) != length:
             raise StorageError(
-                f"reading {self.path} failed: the store sent {len(content)} bytes instead of {len(memory)}; try again"
+                f"reading {self.path} failed: the store sent {len(content)} bytes instead of {length}; try again"
             )
-        memory[:] = content
+        return content
 
     def _changed(self) -> CorruptFileError:
         return CorruptFileError(
@@ -231,7 +253,7 @@ class CloudInput:
 
     def blocks(self) -> FileBlocks | None:
         """See `InputFile.blocks`."""
-        return self._blocks.get(self)
+        return self._blocks.get(self, fetch=self._read_unaligned)
 
     def discard(self, offset: int, length: int) -> None:
         """Do nothing: only the last bytes are held."""
@@ -250,5 +272,11 @@ def _allocate(offset: int, length: int) -> tuple[pa.Buffer, memoryview]:
 
 def _aligned(content: Any, offset: int) -> pa.Buffer:
     buffer, memory = _allocate(offset, len(content))
-    memory[:] = content
+    _copy(memory, content)
     return buffer
+
+
+def _copy(memory: memoryview, content: Any) -> None:
+    """Fill memory. While numpy copies, other threads may use the interpreter."""
+    if len(memory):
+        np.frombuffer(memory, np.uint8)[:] = np.frombuffer(content, np.uint8)

@@ -10,7 +10,7 @@ from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.threads.waiting import read_each
 from lance_dataset.types.schema import Field
 
-__all__ = ["open_together"]
+__all__ = ["any_remote", "open_together"]
 
 
 def open_together(fragments: Iterable[FragmentReader], fields: Sequence[Field]) -> None:
@@ -31,6 +31,15 @@ def open_together(fragments: Iterable[FragmentReader], fields: Sequence[Field]) 
         with suppress(LanceError):
             calls.extend(fragment.unopened(fields))
     read_each(_attempted, calls)
+
+
+def any_remote(fragments: Iterable[FragmentReader]) -> bool:
+    """Return True if a file of some fragments lies on another machine; open few files to find out.
+
+    All files of a base path lie in the same store, so one fragment tells for all that use the same base paths.
+    """
+    different = {tuple([file.base_id for file in each.fragment.files]): each for each in fragments}
+    return any(fragment.is_remote for fragment in different.values())
 
 
 def _attempted(call: Callable[[], object]) -> None:

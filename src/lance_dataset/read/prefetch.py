@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.open_together import any_remote, open_together
 from lance_dataset.types.schema import Field
 from lancecodec import CodecError
 
 if sys.platform != "win32":
     import resource
 
-__all__ = ["Announcements", "announce", "announce_numbers"]
+__all__ = ["Announcements", "announce", "announce_numbers", "open_for_announcing"]
 
 #: Fewer rows of a fragment are not announced: finding out whether they are in memory costs as much as taking them.
 _ANNOUNCED_ROWS = 64
@@ -75,6 +76,12 @@ def announce(fragment: FragmentReader, fields: Iterable[Field], rows: NDArray[np
         fragment.column(field).will_need(ascending)
 
 
+def open_for_announcing(fragments: Sequence[FragmentReader], fields: Sequence[Field]) -> None:
+    """Open files that are on other machines at the same time, before `announce` asks whether they are mapped."""
+    if len(fragments) > 1 and any_remote(fragments):
+        open_together(fragments, fields)
+
+
 def announce_numbers(
     fragments: Sequence[FragmentReader], starts: NDArray[np.int64], fields: Sequence[Field], rows: NDArray[np.int64]
 ) -> None:
@@ -83,6 +90,8 @@ def announce_numbers(
         return
     ascending = np.sort(rows)
     cuts = np.searchsorted(ascending, starts)
-    for position in np.flatnonzero(np.diff(cuts) >= _ANNOUNCED_ROWS).tolist():
+    positions = np.flatnonzero(np.diff(cuts) >= _ANNOUNCED_ROWS).tolist()
+    open_for_announcing([fragments[position] for position in positions], fields)
+    for position in positions:
         mine = ascending[cuts[position] : cuts[position + 1]] - starts[position]
         announce(fragments[position], fields, fragments[position].physical(mine))

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from lance_dataset.errors import CorruptFileError, LanceError, UnsupportedError
 from lance_dataset.file.take_shape import TakeShape, take_shape
 from lance_dataset.read.fragment_reader import FragmentReader
-from lance_dataset.read.prefetch import Announcements, announce, announce_numbers
+from lance_dataset.read.open_together import any_remote
+from lance_dataset.read.prefetch import Announcements, announce, announce_numbers, open_for_announcing
 from lance_dataset.read.projection import OutputColumn, Projection
 from lance_dataset.table.row_addresses import places_of, split_places
 from lance_dataset.threads.streams import map_parallel
-from lance_dataset.threads.waiting import together
+from lance_dataset.threads.waiting import read_each
 from lance_dataset.types.schema import Field
 from lancecodec import CodecError
 from lancecodec.take import ADDRESSES, ColumnTaker, FragmentTaker, RowTaker, TakenRows
@@ -53,10 +54,17 @@ class ProjectionTaker:
         Number of rows before each fragment, then the total number.
     outputs
         Columns to take.
+    mixed
+        True if some fragments may lie on other machines, and others not.
     """
 
     def __init__(
-        self, fragments: Sequence[FragmentReader], starts: NDArray[np.int64], outputs: Sequence[OutputColumn]
+        self,
+        fragments: Sequence[FragmentReader],
+        starts: NDArray[np.int64],
+        outputs: Sequence[OutputColumn],
+        *,
+        mixed: bool = False,
     ) -> None:
         self._fragments = fragments
         self._starts = starts
@@ -70,7 +78,8 @@ class ProjectionTaker:
         self._taker = (
             RowTaker(shapes, np.ascontiguousarray(starts, np.int64).data, opened) if any(self._shapes) else None
         )
-        #: Whether files lie on other machines; None until one is opened.
+        self._mixed = mixed
+        #: Whether files lie on other machines; None until that is known for all.
         self._waits: bool | None = None
         self._parts: dict[tuple[int, ...], Projection] = {}
 
@@ -136,14 +145,17 @@ class ProjectionTaker:
             if not pending:
                 return taken
             if not self._waits and pending[0][0] is self._taker:
-                self._waits = self._fragments[pending[0][1]].is_remote
+                remote = any_remote([self._fragments[number] for owner, number in pending if owner is self._taker])
+                self._waits = remote or (None if self._mixed else False)
             tasks = [partial(owner.open, number) for owner, number in pending]
-            together(tasks, waiting=len(tasks) > 1 and self._waits is True)
+            _run_all(tasks, waiting=self._waits is True)
         return look(rows)
 
     def _announce_places(self, rows: NDArray[np.int64]) -> None:
         positions, offsets = split_places(np.sort(rows))
         cuts = [0, *(np.flatnonzero(np.diff(positions)) + 1).tolist(), len(rows)]
+        many = [self._fragments[int(positions[low])] for low, high in pairwise(cuts) if high - low >= _ANNOUNCED_ROWS]
+        open_for_announcing(many, self._fields)
         for low, high in pairwise(cuts):
             fragment = self._fragments[int(positions[low])]
             mine = offsets[low:high]
@@ -188,10 +200,22 @@ def _load(taken: TakenRows) -> bool:
     """Load what rows need from files on other machines; return False if that failed."""
     try:
         while requests := taken.requests():
-            together([partial(blocks.load, ranges) for blocks, ranges in requests], waiting=len(requests) > 1)
+            _run_all([partial(blocks.load, ranges) for blocks, ranges in requests], waiting=True)
     except (LanceError, CodecError, OSError):  # the general code reports it with the place
         return False
     return True
+
+
+def _run_all(tasks: Sequence[Callable[[], object]], *, waiting: bool) -> None:
+    if waiting and len(tasks) > 1:
+        read_each(_call, tasks)
+        return
+    for task in tasks:
+        task()
+
+
+def _call(task: Callable[[], object]) -> None:
+    task()
 
 
 def _shape(output: OutputColumn) -> TakeShape | None:
@@ -276,6 +300,8 @@ def known_taker(
     projection: Projection,
     fragments: Callable[[], Sequence[FragmentReader]],
     starts: Callable[[], NDArray[np.int64]],
+    *,
+    mixed: bool = False,
 ) -> ProjectionTaker:
     """Return the cached taker of a projection, or make it.
 
@@ -285,7 +311,7 @@ def known_taker(
         Cache of takers by the identities of the columns, which the takers keep alive.
     projection
         Projection of the columns to take.
-    fragments, starts
+    fragments, starts, mixed
         See `ProjectionTaker`.
     """
     key = tuple(map(id, projection.columns))
@@ -293,5 +319,5 @@ def known_taker(
     if found is None:
         if len(known) >= _REMEMBERED:
             known.clear()
-        found = known[key] = ProjectionTaker(fragments(), starts(), projection.columns)
+        found = known[key] = ProjectionTaker(fragments(), starts(), projection.columns, mixed=mixed)
     return found

@@ -126,7 +126,8 @@ class TableReader:
 
     def taker(self, projection: Projection) -> ProjectionTaker:
         """Return the taker of a projection, which is cached."""
-        return known_taker(self._takers, projection, lambda: self.fragments, lambda: self.live_starts)
+        mixed = bool(self.manifest.base_paths)
+        return known_taker(self._takers, projection, lambda: self.fragments, lambda: self.live_starts, mixed=mixed)
 
     # -- lookup of rows ------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from lance_dataset.limits import ResultLimit, ResultMeter
 from lance_dataset.read.concatenate import join_arrays, take_values
 from lance_dataset.read.empty_batches import empty_batch, rows_only
 from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.open_together import any_remote
 from lance_dataset.read.projection import OutputColumn, Projection
 from lance_dataset.read.result_sizes import check_planned, fits, has_fixed_width
 from lance_dataset.read.row_taker import known_taker
@@ -236,7 +237,7 @@ def _by_fragment(
     groups = list(grouped(owners))
     # without base paths, all files lie in the same store
     telling = groups if reader.manifest.base_paths else groups[:1]
-    waiting = len(groups) > 1 and any(reader.fragments[position].is_remote for position, _ in telling)
+    waiting = len(groups) > 1 and any_remote([reader.fragments[position] for position, _ in telling])
     pieces = together([partial(piece, owner, mine) for owner, mine in groups], waiting=waiting)
     if len(pieces) == 1:
         return pieces[0]
