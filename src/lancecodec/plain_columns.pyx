@@ -579,11 +579,12 @@ cdef class PlainColumns:
                                const lc_plain_scratch *scratch, uint8_t *out) noexcept nogil:
         """Decode a column as `decode`. Return the number of nulls, -1 if the column is not plain or damaged."""
         cdef Column *column = &self.columns[number]
-        cdef uint8_t *validity = out + padded(lc_plain_bytes(&column.page, n))
+        cdef uint8_t *validity
         cdef int64_t nulls = 0
         cdef int problem = LC_OK
         if column.kind == OTHER:
             return -1
+        validity = out + padded(lc_plain_bytes(&column.page, n))
         if column.kind != PLACED:
             if rows == NULL:
                 problem = lc_plain_scan(&column.page, self.rows, start, start + n, scratch, out, validity, &nulls)
