@@ -15,6 +15,7 @@ import pytest
 import lance_dataset as ours
 from lance_dataset.io import local
 from lance_dataset.io.local_input import PlainInput
+from lance_dataset.io.mapping import Mapping
 from lance_dataset.read.prefetch import announce, announce_numbers
 from lance_dataset.scan import full_scan as whole
 from lance_dataset.scan import strategy
@@ -166,3 +167,35 @@ def test_announcing_changes_nothing(tmp_path: object, version: str) -> None:
         )
     )
     assert dataset.take(rows.tolist()) == left.take(rows)
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.2"])
+def test_few_rows_load_few_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    """The system loads the surroundings of taken rows only if many rows are taken that no reader announces."""
+    count = 50_000
+    table = pa.table(
+        {
+            "id": np.arange(count),
+            "n": pa.array([None if n % 7 == 0 else n for n in range(count)]),
+            "s": [f"text {n}" for n in range(count)],
+            "v": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(count * 8.0)), 8),
+        }
+    )
+    uri = str(tmp_path / "d")
+    ours.write_dataset(table, uri, data_storage_version=version)
+    scattered: list[bool] = []
+    announced: list[tuple[int, int]] = []
+    scatter = Mapping.scatter
+    monkeypatch.setattr(Mapping, "scatter", lambda self, on: (scattered.append(on), scatter(self, on))[1])
+    monkeypatch.setattr(Mapping, "will_need", lambda self, start, stop: announced.append((start, stop)))
+    monkeypatch.setattr(Mapping, "is_resident", lambda self, offset: False)
+    dataset = ours.LanceDataset(uri, session=ours.Session())
+    assert dataset.take([41_234, 7]) == table.take([41_234, 7])
+    assert set(scattered) == {True}
+    assert sum(stop - start for start, stop in announced) < 100_000
+    rows = list(range(0, count, 500))
+    assert dataset.take(rows) == table.take(rows)
+    assert scattered[-1] is (version != "2.0")
+    announced.clear()
+    assert ours.LanceDataset(uri, session=ours.Session()).to_table() == table
+    assert sum(stop - start for start, stop in announced) > count * 60  # all values

@@ -55,7 +55,7 @@ _FEW_PAGES = 4
 FIELD_MEMORY = 400
 _PAGE_MEMORY = 100
 _BUFFER_MEMORY = 64
-#: Readers of this version do not prefetch.
+#: Readers of this version announce ranges, but not the rows of takes.
 _UNANNOUNCED = "2.0"
 
 #: Footer version pair -> file version. 2.0 is written as (0, 3).
@@ -134,8 +134,7 @@ class FileMetadata:
         size = source.size
         if size < _FOOTER.size:
             raise CorruptFileError(f"{source.path}: {size} bytes are too few for a Lance file; is it truncated?")
-        mapped = source.mapped is not None
-        if mapped:
+        if source.mapped is not None:
             source.scatter(True)
             source.will_need([(max(size - _LIKELY_END, 0), min(size, _LIKELY_END))])
         footer = source.read(size - _FOOTER.size, _FOOTER.size)
@@ -145,8 +144,6 @@ class FileMetadata:
                 f"{source.path}: its last 4 bytes are {bytes(magic)!r}, not {MAGIC!r}: not a Lance file, or truncated"
             )
         self.version = _version_name(source.path, major, minor)
-        if mapped and self.version == _UNANNOUNCED:
-            source.scatter(False)
         self._check_tables(column_start, cmo, gbo, globals_, columns)
         self.footer_version: tuple[int, int] = (major, minor)
         self.num_columns: int = columns
@@ -166,6 +163,11 @@ class FileMetadata:
         # Memory and size of the columns with long metadata.
         self._long: dict[int, tuple[int, int]] = {}
         self._last: ColumnMetadata | None = None
+
+    def expect_many_rows(self) -> None:
+        """Have the system load the surroundings of rows that are taken, unless readers announce rows themselves."""
+        if self.version == _UNANNOUNCED and self.source.mapped is not None:
+            self.source.scatter(False)
 
     def _fetch_end(self, column_start: int) -> tuple[int, pa.Buffer | None]:
         """Return position and bytes of the descriptor and all that follows, fetched together if reads are requests."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.blob_fields import as_pairs, described, is_resolved
 from lance_dataset.file.column import ColumnReader
-from lance_dataset.file.container import MAX_ROWS
+from lance_dataset.file.container import MAX_ROWS, FileMetadata
 from lance_dataset.file.options import is_blob_v2
 from lance_dataset.file.plain_columns import PlainColumns
 from lance_dataset.file.reader import DataFile as OpenFile
@@ -269,6 +269,12 @@ class FragmentReader:
     def num_bytes(self) -> int:
         """Size of the data files in bytes. Files are opened if the manifest does not have their size."""
         return sum(file.file_size_bytes or self._open(file).source.size for file in self.fragment.files)
+
+    def expect_many_rows(self) -> None:
+        """Have the system load the surroundings of rows that are taken; see `FileMetadata.expect_many_rows`."""
+        for file in self._files.values():
+            if isinstance(file, FileMetadata):
+                file.expect_many_rows()
 
     def column(self, field: Field) -> ColumnReader:
         """Return the reader of a top-level field, which may be pruned. The reader is cached."""

@@ -74,6 +74,7 @@ def announce(fragment: FragmentReader, fields: Iterable[Field], rows: NDArray[np
     ascending = np.sort(rows)
     for field in fields:
         fragment.column(field).will_need(ascending)
+    fragment.expect_many_rows()
 
 
 def open_for_announcing(fragments: Sequence[FragmentReader], fields: Sequence[Field]) -> None:

@@ -72,12 +72,28 @@ class Page:
 
     def read_part(self, ref: BufferRef, first: int, last: int, values: int) -> pa.Buffer:
         """Read bytes ``[first, last)`` of a buffer, which must be long enough to hold `values` values."""
+        position, length = self._place(ref, first, last, values)
+        return self._read(position, length)
+
+    def view_part(self, ref: BufferRef, last: int, values: int) -> pa.Buffer:
+        """Return bytes ``[0, last)`` of a buffer of a mapped file for random access: the system loads what is used."""
+        return self.source.read(*self._place(ref, 0, last, values))
+
+    def _place(self, ref: BufferRef, first: int, last: int, values: int) -> tuple[int, int]:
+        """Return (position, size) of bytes ``[first, last)`` of a buffer."""
         position, size = self.locate(ref)
         if last > size:
             raise CorruptFileError(
                 f"{self.where}: buffer {ref.index} has {size} bytes, but its {values} values need {last}"
             )
-        return self.source.read(position + first, last - first)
+        return position + first, last - first
+
+    def _read(self, position: int, size: int) -> pa.Buffer:
+        """Read bytes of the file that are needed as a whole, so that a mapped file is loaded in large parts."""
+        data = self.source.read(position, size)
+        if self.source.mapped is not None:
+            self.source.will_need([(position, size)])
+        return data
 
     def read_flat(self, flat: Flat, start: int, stop: int, total: int) -> pa.Buffer:
         """Read the bytes of values ``[start, stop)`` of a flat node; for bitmaps, `start` must be a multiple of 8.
@@ -105,7 +121,9 @@ class Page:
         """
         position, size = self.locate(flat.buffer)
         needed = (total * flat.bits + 7) // 8
-        if flat.scheme or needed > size or self.source.mapped is not None:
+        if not flat.scheme and self.source.mapped is not None:
+            return self.view_part(flat.buffer, needed, total)
+        if flat.scheme or needed > size:
             return self.read_flat(flat, 0, total, total)
         return self.view(position, needed)
 
@@ -127,7 +145,7 @@ class Page:
         position, stored = self.locate(flat.buffer)
 
         def make() -> pa.Buffer:
-            content = self.source.read(position, stored).to_pybytes()
+            content = self._read(position, stored).to_pybytes()
             needed = size if exact else min(size, claimed_size(content, flat.scheme))
             check_memory(needed, stored, f"{self.where}: a buffer of compressed values")
             return pa.py_buffer(decompress(content, flat.scheme, size, exact, self.where))
@@ -142,7 +160,7 @@ class Page:
 
     def decompress_range(self, flat: Flat, first: int, last: int) -> pa.Buffer:
         """Return bytes ``[first, last)`` of the content of a buffer compressed with Zstandard, keep nothing else."""
-        content = self.source.read(*self.locate(flat.buffer)).to_pybytes()
+        content = self._read(*self.locate(flat.buffer)).to_pybytes()
         most = claimed_size(content, flat.scheme)
         if last <= most:
             out = allocate(last - first)

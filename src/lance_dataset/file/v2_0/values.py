@@ -81,13 +81,13 @@ def take_values(page: Page, node: Fixed, rows: NDArray[np.int64], total: int) ->
         if node.scheme:
             stored = page.locate(node.buffer)[1]
             check_memory((total * bits + 7) // 8, stored, f"{page.where}: its compressed values")
-        values = page.read_flat(node, 0, total, total)
+        values = page.view_flat(node, total)
         if bits == 1:
             flat.take_bits(values, total, 1, rows, out)
         else:
             flat.take(values, total, bits, rows, out)
         return out
-    data = page.read_part(node.buffer, 0, _byte_range(node, 0, total)[1], total)
+    data = page.view_part(node.buffer, _byte_range(node, 0, total)[1], total)
     if isinstance(node, Bitpacked):
         bitstream.select(data, bits, node.width, node.signed, rows, out)
     else:
