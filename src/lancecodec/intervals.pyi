@@ -33,3 +33,29 @@ def search(
     out: Buffer,
     kept: Buffer | None = None,
 ) -> None: ...
+def search_indices(
+    chunks: Chunks,
+    kind: int,
+    bits: int,
+    definition: tuple[int, int] | None,
+    test: IntervalTest,
+    ranges: ChunkRanges,
+    start: int,
+    stop: int,
+    out: Buffer,
+    kept: Buffer | None = None,
+    *,
+    entries: int,
+    marks: Buffer | None = None,
+) -> None: ...
+def search_nulls(
+    chunks: Chunks,
+    definition: tuple[int, int] | None,
+    valid: bool,
+    null: bool,
+    ranges: ChunkRanges,
+    start: int,
+    stop: int,
+    out: Buffer,
+    kept: Buffer | None = None,
+) -> None: ...

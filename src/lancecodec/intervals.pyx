@@ -28,7 +28,7 @@ cdef extern from "kernels/intervals.h" nogil:
     void lc_inside(const uint8_t *values, int64_t n, const lc_intervals *test, uint64_t *out)
 
 cdef extern from "kernels/miniblock_search.h" nogil:
-    int LC_VALUE_SPLIT, LC_VALUE_RLE
+    int LC_VALUE_NONE, LC_VALUE_SPLIT, LC_VALUE_RLE
     int LC_LEVEL_NONE, LC_LEVEL_FLAT, LC_LEVEL_INLINE, LC_LEVEL_RLE, LC_LEVEL_OUT_OF_LINE
     ctypedef struct lc_value_codec:
         int64_t kind
@@ -45,6 +45,8 @@ cdef extern from "kernels/miniblock_search.h" nogil:
     ctypedef struct lc_chunk_search:
         const lc_chunks *chunks
         lc_value_codec codec
+        int64_t entries
+        const uint8_t *marks
         lc_level_codec nulls
         const lc_intervals *test
         int null
@@ -198,6 +200,57 @@ cdef class ChunkRanges:
         return (self.ranges.low[chunk], self.ranges.high[chunk]) if self.ranges.known[chunk] & 1 else None
 
 
+cdef int prepare(lc_chunk_search *search, Chunks chunks, object definition, IntervalTest test,
+                 ChunkRanges ranges) except -1:
+    """Fill in what all searches have in common."""
+    if ranges.count != chunks.chunks.table.count:
+        raise CodecError(f"{ranges.count} ranges do not fit {chunks.chunks.table.count} chunks")
+    if chunks.chunks.repetition or (definition is not None) != chunks.chunks.definition:
+        raise CodecError("the codec of the levels does not match the level streams of the chunks")
+    search.chunks, search.test, search.null, search.ranges = &chunks.chunks, &test.test, test.null, ranges.ranges
+    search.nulls = level_codec(definition)
+    search.codec, search.entries, search.marks = lc_value_codec(LC_VALUE_NONE, test.test.bits, 0), -1, NULL
+    return 0
+
+
+cdef int set_values(lc_chunk_search *search, int64_t kind, int64_t bits) except -1:
+    """Let a search look at the values."""
+    if kind < 0 or kind > LC_VALUE_SPLIT or bits != search.test.bits or (kind == LC_VALUE_SPLIT and bits < 32):
+        raise CodecError(f"values of {bits} bits and codec {kind} cannot be tested as {search.test.bits} bits")
+    if search.chunks.buffers < (2 if kind == LC_VALUE_RLE else 1):
+        raise CodecError(f"chunks of {search.chunks.buffers} buffers do not have values of codec {kind}")
+    search.codec = lc_value_codec(kind, bits, 0)
+    return 0
+
+
+cdef int run(lc_chunk_search *search, Chunks chunks, int64_t start, int64_t stop, object out, object kept) except -1:
+    cdef ByteView target = writable(out), mask = None
+    cdef int64_t n = stop - start, largest = chunks.chunks.table.largest, words = largest // 64 + 1, where = 0, i
+    cdef int problem
+    chunks.check_range(start, stop)
+    if kept is not None:
+        mask = readable(kept)
+    if target.size < (n + 7) // 8 or (mask is not None and mask.size < (n + 7) // 8):
+        raise CodecError(f"bitmaps are too small for {n} values")
+    search.kept = NULL if mask is None else mask.data
+    search.values = <uint8_t *>PyMem_Malloc(<size_t>(16 * words + largest * (search.codec.bits // 8 + 2) + 8))
+    if search.values == NULL:
+        raise MemoryError("scratch for a chunk")
+    search.inside = <uint64_t *>search.values
+    search.valid = search.inside + words
+    search.levels = <uint8_t *>(search.valid + words)
+    search.values = search.levels + 2 * largest
+    with nogil:
+        problem = lc_chunks_search(search, start, stop, target.data, &where)
+        if problem == 0 and search.kept != NULL:
+            for i in range((n + 7) // 8):
+                target.data[i] &= search.kept[i]
+    PyMem_Free(search.inside)
+    if problem:
+        chunks.fail(problem, where, "searched values")
+    return 0
+
+
 def search(Chunks chunks not None, int64_t kind, int64_t bits, definition, IntervalTest test not None,
            ChunkRanges ranges not None, int64_t start, int64_t stop, out, kept=None):
     """Mark the values of a page without lists that pass a test, without storing any value.
@@ -231,37 +284,71 @@ def search(Chunks chunks not None, int64_t kind, int64_t bits, definition, Inter
     MemoryError
         There is not enough memory.
     """
-    cdef ByteView target = writable(out), mask = None
-    cdef int64_t n = stop - start, largest = chunks.chunks.table.largest, words = largest // 64 + 1, where = 0, i
     cdef lc_chunk_search search
-    cdef int problem
-    chunks.check_range(start, stop)
-    if kind < 0 or kind > LC_VALUE_SPLIT or bits != test.test.bits or (kind == LC_VALUE_SPLIT and bits < 32):
-        raise CodecError(f"values of {bits} bits and codec {kind} cannot be tested as {test.test.bits} bits")
-    if chunks.chunks.buffers < (2 if kind == LC_VALUE_RLE else 1) or ranges.count != chunks.chunks.table.count:
-        raise CodecError(f"{chunks.chunks.buffers} buffers and {ranges.count} ranges do not fit the chunks")
-    if chunks.chunks.repetition or (definition is not None) != chunks.chunks.definition:
-        raise CodecError("the codec of the levels does not match the level streams of the chunks")
-    if kept is not None:
-        mask = readable(kept)
-    if target.size < (n + 7) // 8 or (mask is not None and mask.size < (n + 7) // 8):
-        raise CodecError(f"bitmaps are too small for {n} values")
-    search.chunks, search.test, search.null, search.ranges = &chunks.chunks, &test.test, test.null, ranges.ranges
-    search.codec = lc_value_codec(kind, bits, 0)
-    search.nulls = level_codec(definition)
-    search.kept = NULL if mask is None else mask.data
-    search.values = <uint8_t *>PyMem_Malloc(<size_t>(16 * words + largest * (bits // 8 + 2) + 8))
-    if search.values == NULL:
-        raise MemoryError("scratch for a chunk")
-    search.inside = <uint64_t *>search.values
-    search.valid = search.inside + words
-    search.levels = <uint8_t *>(search.valid + words)
-    search.values = search.levels + 2 * largest
-    with nogil:
-        problem = lc_chunks_search(&search, start, stop, target.data, &where)
-        if problem == 0 and search.kept != NULL:
-            for i in range((n + 7) // 8):
-                target.data[i] &= search.kept[i]
-    PyMem_Free(search.inside)
-    if problem:
-        chunks.fail(problem, where, "searched values")
+    prepare(&search, chunks, definition, test, ranges)
+    set_values(&search, kind, bits)
+    run(&search, chunks, start, stop, out, kept)
+
+
+def search_indices(Chunks chunks not None, int64_t kind, int64_t bits, definition, IntervalTest test not None,
+                   ChunkRanges ranges not None, int64_t start, int64_t stop, out, kept=None, *, int64_t entries,
+                   marks=None):
+    """Mark the values whose dictionary entry passes, in a page of dictionary indices.
+
+    Every index of a looked-at value must have an entry, unless the value is null.
+
+    Parameters
+    ----------
+    chunks, kind, bits, definition, ranges, start, stop, out, kept
+        As for `search`. The values are indices, and keys in the order `UNSIGNED`.
+    test
+        Test of the indices, and of nulls. With `marks`, it has at least the indices of all entries that pass.
+    entries
+        Number of entries.
+    marks
+        One byte per entry, 1 if it passes and otherwise 0. None if the test of the indices is all.
+
+    Raises
+    ------
+    CodecError
+        An argument is out of range, or a chunk is not ready or is damaged, or an index has no entry.
+    MemoryError
+        There is not enough memory.
+    """
+    cdef lc_chunk_search search
+    cdef ByteView bytes_of_marks = None
+    prepare(&search, chunks, definition, test, ranges)
+    set_values(&search, kind, bits)
+    if entries < 0 or test.test.order != LC_KEY_UNSIGNED:
+        raise CodecError(f"indices of {entries} entries in order {test.test.order} cannot be tested")
+    search.entries = entries
+    if marks is not None:
+        bytes_of_marks = readable(marks)
+        if bytes_of_marks.size != entries:
+            raise CodecError(f"{bytes_of_marks.size} marks for {entries} entries")
+        search.marks = bytes_of_marks.data
+    run(&search, chunks, start, stop, out, kept)
+
+
+def search_nulls(Chunks chunks not None, definition, bint valid, bint null, ChunkRanges ranges not None, int64_t start,
+                 int64_t stop, out, kept=None):
+    """Mark the values of a page without lists that are null, or those that are not, without looking at any value.
+
+    Parameters
+    ----------
+    chunks, definition, ranges, start, stop, out, kept
+        As for `search`. Chunks need not be decompressed.
+    valid, null
+        Which of the values are marked.
+
+    Raises
+    ------
+    CodecError
+        An argument is out of range, or a chunk is not loaded, or its levels are damaged.
+    MemoryError
+        There is not enough memory.
+    """
+    cdef lc_chunk_search search
+    cdef IntervalTest test = IntervalTest(8, LC_KEY_UNSIGNED, [(0, 255)] if valid else [], null=null)
+    prepare(&search, chunks, definition, test, ranges)
+    run(&search, chunks, start, stop, out, kept)

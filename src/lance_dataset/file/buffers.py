@@ -17,6 +17,7 @@ __all__ = [
     "bit_width",
     "bitmap_at_zero",
     "concat_arrays",
+    "filled_bitmap",
     "octets",
     "private_copy",
     "private_integers",
@@ -93,6 +94,14 @@ def bitmap_at_zero(bits: pa.Buffer, offset: int, length: int) -> pa.Buffer:
     octets(out)[-1:] = b"\0" if length else b""
     bitmap.copy(octets(bits), offset, length, octets(out))
     return out
+
+
+def filled_bitmap(value: bool, length: int, kept: pa.Buffer | None = None) -> pa.Buffer:
+    """Return a bitmap of equal bits, or of those that are also set in `kept`."""
+    size = (length + 7) // 8
+    if value and kept is not None:
+        return kept.slice(0, size)
+    return pa.py_buffer(np.full(size, 255 if value else 0, np.uint8))
 
 
 def with_validity(array: pa.Array, validity: pa.Buffer) -> pa.Array:

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.kinds import is_binary_like
+from lance_dataset.file.stored_test import StoredTest
 from lance_dataset.file.take_shape import take_shape
 from lance_dataset.file.zones import Zones
 from lancecodec import take_pages
-from lancecodec.intervals import IntervalTest
 from lancecodec.take import ColumnTaker
 
 __all__ = [
@@ -104,20 +104,19 @@ class ColumnReader(abc.ABC):
         """
         return self.read_chunks(start, stop)
 
-    @property
-    def is_searchable(self) -> bool:
-        """True if `search` works, as far as the first page tells."""
+    def can_search(self, test: StoredTest) -> bool:
+        """Return True if `search` works for a test, as far as the first page tells."""
         return False
 
     def search(
-        self, test: IntervalTest, start: int, stop: int, kept: pa.BooleanArray | None = None
+        self, test: StoredTest, start: int, stop: int, kept: pa.BooleanArray | None = None
     ) -> list[pa.BooleanArray] | None:
         """Return which of the values ``[start, stop)`` pass a test, computed from their stored form.
 
         Parameters
         ----------
         test
-            A test of values of the column's type.
+            A test of values of the column.
         start, stop
             Range of the values, not empty.
         kept

@@ -13,6 +13,7 @@ import pyarrow as pa
 from lance_dataset.errors import LanceError
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.kinds import is_binary_like
+from lance_dataset.file.stored_test import StoredTest
 from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import OutputColumn
@@ -20,7 +21,7 @@ from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.types.schema import Field
 
-__all__ = ["ColumnCost", "ColumnCosts"]
+__all__ = ["ColumnCost", "ColumnCosts", "is_worth_searching"]
 
 #: Number of fragments examined to find one that represents the table.
 _CANDIDATES = 16
@@ -44,6 +45,13 @@ _LEAST_KEEP = 8.0
 _LINE_BYTES = 32.0
 #: Nanoseconds that decoding a short text costs, no matter how it is stored.
 _TEXT_COST = 3.5
+#: Rows of a fragment from which on stored values are searched: smaller pages are read faster than they are opened.
+_LEAST_SEARCHED = 1 << 14
+
+
+def is_worth_searching(rows: int, slices: int = 1) -> bool:
+    """Return True if stored values of some slices of fragments are searched if they can be."""
+    return rows >= _LEAST_SEARCHED * slices
 
 
 @dataclass(frozen=True)
@@ -305,6 +313,15 @@ class ColumnCosts:
                 return _guessed_cost(field)
             self._known[key] = found
         return found
+
+    def can_search(self, field: Field, test: StoredTest) -> bool:
+        """Return True if a condition is tested on the stored values of a field, as far as one fragment tells."""
+        if self._fragment is None or not is_worth_searching(self._fragment.physical_rows):
+            return False
+        try:
+            return self._fragment.column(field).can_search(test)
+        except (LanceError, OSError):
+            return False  # reading the column reports what is wrong with it
 
     def prefers_take(self, field: Field, kept: int, width: int) -> bool:
         """Return True if taking `kept` rows of a field is cheaper than reading `width` rows and picking them out."""

@@ -24,7 +24,7 @@ from lance_dataset.expr.tree import And, Call, Column, Constant, Expression, Or,
 from lance_dataset.file.dictionaries import decode_dictionary_array
 from lance_dataset.scan.encoded_column import EncodedValues, decoded, is_encoded
 
-__all__ = ["mask_encoded"]
+__all__ = ["columns_read", "mask_encoded"]
 
 #: Exceptions that a part may raise for a value that no row has.
 _FAILURES = (pa.ArrowException, ArithmeticError, ValueError, TypeError, LookupError)
@@ -198,7 +198,7 @@ class _Maker:
         """Return the node with its parts replaced by their results."""
         if isinstance(node, Column | Constant):
             return node
-        names, steady = _reads(node)
+        names, steady = columns_read(node)
         if not names:
             return node
         if len(names) == 1 and steady:
@@ -227,7 +227,7 @@ class _Maker:
         groups: dict[str, list[Expression]] = {}
         others: list[Expression] = []
         for operand in node.operands:
-            names, steady = _reads(operand)
+            names, steady = columns_read(operand)
             if len(names) == 1 and steady:
                 groups.setdefault(next(iter(names)), []).append(operand)
             else:
@@ -247,7 +247,7 @@ class _Maker:
         return _Result(name, type=node.type, position=node.position)
 
 
-def _reads(node: Expression) -> tuple[set[str], bool]:
+def columns_read(node: Expression) -> tuple[set[str], bool]:
     """Return the columns a node reads, and whether its value depends on nothing else."""
     nodes = list(walk(node))
     steady = all(part.function is not None and not part.function.volatile for part in nodes if isinstance(part, Call))

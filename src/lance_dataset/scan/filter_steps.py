@@ -7,13 +7,13 @@ import pyarrow as pa
 from lance_dataset.expr.compiled import Filter
 from lance_dataset.expr.evaluate import compile_tree
 from lance_dataset.expr.tree import And, Column, Expression, walk
+from lance_dataset.file.stored_test import StoredTest
 from lance_dataset.scan.costs import ColumnCosts
-from lance_dataset.scan.interval_tests import interval_test
 from lance_dataset.scan.pruning.prune import may_fail
 from lance_dataset.scan.request import ScanRequest
-from lancecodec.intervals import IntervalTest
+from lance_dataset.scan.stored_tests import stored_test
 
-__all__ = ["filter_steps", "stored_test"]
+__all__ = ["filter_steps", "step_test"]
 
 
 def filter_steps(request: ScanRequest, filter: Filter, costs: ColumnCosts) -> tuple[Filter, ...]:
@@ -51,8 +51,10 @@ def _filter(conditions: list[Expression]) -> Filter:
     return Filter(compile_tree(tree), text, pa.bool_(), tuple(paths), tree)
 
 
-def stored_test(step: Filter, request: ScanRequest) -> IntervalTest | None:
-    """Return a condition as a test of the stored values of its column, None if it is not one."""
+def step_test(step: Filter, request: ScanRequest, costs: ColumnCosts) -> StoredTest | None:
+    """Return a condition as a test of the stored values of its column, None if it is not one or the column has none."""
     if len(step.columns) != 1 or step.columns[0] not in request.schema.names:
         return None
-    return interval_test(step, request.schema.top_level(step.columns[0]).storage_type)
+    stored = request.schema.top_level(step.columns[0])
+    test = stored_test(step, stored.storage_type)
+    return test if test is not None and costs.can_search(stored, test) else None

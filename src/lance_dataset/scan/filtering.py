@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from lance_dataset.expr.array_predicates import places_of
 from lance_dataset.expr.compiled import Filter
+from lance_dataset.file.stored_test import StoredTest
 from lance_dataset.read.empty_batches import rows_only
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
+from lance_dataset.scan.costs import is_worth_searching
 from lance_dataset.scan.encoded_column import EncodedValues
 from lance_dataset.scan.encoded_filter import mask_encoded
 from lance_dataset.scan.request import ScanRequest
@@ -19,21 +21,13 @@ from lance_dataset.scan.selection import Known, MaskedSelection, Selection, drop
 from lance_dataset.scan.strategy import ScanStrategy
 from lance_dataset.scan.windows import Window
 from lance_dataset.types.schema import Field
-from lancecodec.intervals import IntervalTest
 
-__all__ = ["is_worth_searching", "select", "select_plainly"]
+__all__ = ["select", "select_plainly"]
 
-#: Rows of a fragment from which on stored values are searched: smaller pages are read faster than they are opened.
-_LEAST_SEARCHED = 1 << 14
 #: Values that are searched in the time in which one value is taken.
 _SEARCHED_PER_KEPT = 32
 #: If earlier conditions kept more than this share of the rows, the next one is computed for all rows.
 _MOST = 0.5
-
-
-def is_worth_searching(rows: int, slices: int) -> bool:
-    """Return True if stored values of some slices of fragments are searched if they can be."""
-    return rows >= _LEAST_SEARCHED * slices
 
 
 def select(window: Window, request: ScanRequest, plan: ScanStrategy) -> Selection:
@@ -93,7 +87,7 @@ class _Search:
             if output.field is not None and output.field.name in early:
                 self._known(output.field)
 
-    def narrow_stored(self, name: str, test: IntervalTest) -> bool:
+    def narrow_stored(self, name: str, test: StoredTest) -> bool:
         """Keep only the rows whose values of a column pass a test, without reading the values, if that pays.
 
         Returns

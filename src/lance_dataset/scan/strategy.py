@@ -12,10 +12,10 @@ from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.costs import ColumnCosts
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.threads.pools import cpu_count
-from lancecodec.intervals import IntervalTest
 
 if TYPE_CHECKING:
     from lance_dataset.expr.compiled import Filter
+    from lance_dataset.file.stored_test import StoredTest
 
 __all__ = ["MAX_BATCH_BYTES", "PIECE_BYTES", "ScanStrategy", "strategy"]
 
@@ -96,7 +96,7 @@ class ScanStrategy:
     early: tuple[str, ...]
     late: tuple[str, ...]
     steps: tuple[Filter, ...]
-    tests: tuple[IntervalTest | None, ...]
+    tests: tuple[StoredTest | None, ...]
     top: int | None
     in_order: bool
     window_rows: int
@@ -187,16 +187,16 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
     )
 
 
-def _conditions(request: ScanRequest, costs: ColumnCosts) -> tuple[tuple[Filter, ...], tuple[IntervalTest | None, ...]]:
+def _conditions(request: ScanRequest, costs: ColumnCosts) -> tuple[tuple[Filter, ...], tuple[StoredTest | None, ...]]:
     """Return the conditions of a filter in the order in which they are computed, and tests that are the same."""
     if request.filter is None:
         return (), ()
     # imported here, because expressions are many modules, which a scan without a filter need not load
-    from lance_dataset.scan.filter_steps import filter_steps, stored_test
+    from lance_dataset.scan.filter_steps import filter_steps, step_test
 
     steps = filter_steps(request, request.filter, costs)
     # values that have to be fetched are read once, as the output may need them too
-    return steps, tuple(stored_test(step, request) if costs.is_mapped else None for step in steps)
+    return steps, tuple(step_test(step, request, costs) if costs.is_mapped else None for step in steps)
 
 
 def _piece_bytes(request: ScanRequest) -> int:
@@ -242,9 +242,7 @@ def _times(request: ScanRequest, steps: tuple[Filter, ...]) -> tuple[tuple[str, 
     return tuple(dict.fromkeys(early)), tuple(dict.fromkeys(late))
 
 
-def _searched(
-    request: ScanRequest, steps: tuple[Filter, ...], tests: tuple[IntervalTest | None, ...]
-) -> frozenset[str]:
+def _searched(request: ScanRequest, steps: tuple[Filter, ...], tests: tuple[StoredTest | None, ...]) -> frozenset[str]:
     """Return the columns that conditions search in their stored form, and that nothing reads for all rows."""
     if request.late is False or isinstance(request.late, tuple):
         return frozenset()

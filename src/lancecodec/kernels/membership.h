@@ -55,6 +55,28 @@ static inline void lc_marked(const uint8_t *codes, int64_t width, int64_t n, con
     }
 }
 
+LC_INLINE void lc_marked_known_each(const uint8_t *codes, int64_t width, int64_t n, const uint8_t *marks, uint8_t *out) {
+    for (int64_t i = 0; i < n; i += 64) {
+        uint8_t flags[64] = {0};
+        int64_t live = n - i < 64 ? n - i : 64;
+        if (live == 64) {
+            for (int64_t k = 0; k < 64; k++) flags[k] = marks[lc_load_width(codes, width, i + k)];
+        } else {
+            for (int64_t k = 0; k < live; k++) flags[k] = marks[lc_load_width(codes, width, i + k)];
+        }
+        uint64_t mask = lc_mask64(flags);
+        memcpy(out + i / 8, &mask, (size_t)((live + 7) / 8));
+    }
+}
+
+/* The same if the caller has checked that all codes have entries, and nobody else can change them. Marks are 0 or 1. */
+static inline void lc_marked_known(const uint8_t *codes, int64_t width, int64_t n, const uint8_t *marks, uint8_t *out) {
+    if (width == 1) lc_marked_known_each(codes, 1, n, marks, out);
+    else if (width == 2) lc_marked_known_each(codes, 2, n, marks, out);
+    else if (width == 4) lc_marked_known_each(codes, 4, n, marks, out);
+    else lc_marked_known_each(codes, 8, n, marks, out);
+}
+
 /* -- integers ----------------------------------------------------------------------------------------------------- */
 
 /* A bitmap of `range` integers from `base` on, or (range = 0) a hash table of 2^(64 - shift) slots; empty slots hold

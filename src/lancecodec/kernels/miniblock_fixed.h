@@ -10,7 +10,7 @@
 #include "rle.h"
 #include "split.h"
 
-enum lc_value_kind { LC_VALUE_FLAT, LC_VALUE_INLINE, LC_VALUE_RLE, LC_VALUE_SPLIT };
+enum lc_value_kind { LC_VALUE_NONE = -1, LC_VALUE_FLAT, LC_VALUE_INLINE, LC_VALUE_RLE, LC_VALUE_SPLIT };
 
 /* Codec of the values; `buffer` is its first value buffer (validity of list items is in front). */
 typedef struct {

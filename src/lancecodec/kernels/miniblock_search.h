@@ -3,12 +3,16 @@
  * Every chunk is unpacked into the same scratch memory, which stays in the cache. The bounds of chunks that were unpacked
  * are kept, so that later searches decide most chunks of ordered values without looking at them. Bounds include what is
  * stored below nulls. Threads may search one page at the same time: bounds are written before they are marked as known, and
- * all threads write the same. */
+ * all threads write the same.
+ *
+ * Values may be indices of a dictionary. Then the test is one of indices, and one without an entry is an error unless it is
+ * that of a null. A chunk is decided without a look at its indices only if they are known to have entries. */
 #ifndef LANCECODEC_MINIBLOCK_SEARCH_H
 #define LANCECODEC_MINIBLOCK_SEARCH_H
 
 #include "intervals.h"
 #include "levels_mask.h"
+#include "membership.h"
 #include "miniblock_fixed.h"
 #include "miniblock_levels.h"
 
@@ -22,7 +26,9 @@ typedef struct {
 
 typedef struct {
     const lc_chunks *chunks;
-    lc_value_codec codec;
+    lc_value_codec codec; /* LC_VALUE_NONE: the test is the same for all values, which are not looked at */
+    int64_t entries;      /* of the dictionary that values are indices of, -1: none */
+    const uint8_t *marks; /* whether each entry is found, NULL: the test tells; else the test has more of them */
     lc_level_codec nulls; /* LC_LEVEL_NONE: no value is null */
     const lc_intervals *test;
     int null;             /* whether nulls are found */
@@ -53,28 +59,52 @@ LC_INLINE int lc_bits_any(const uint8_t *bits, int64_t at, int64_t n) {
     return 0;
 }
 
+/* Whether indices up to `high` have entries. */
+LC_INLINE int lc_search_has(const lc_chunk_search *s, uint64_t high) {
+    return s->entries < 0 || high < (uint64_t)s->entries;
+}
+
+LC_INLINE int lc_search_verdict(const lc_chunk_search *s, uint64_t low, uint64_t high) {
+    int verdict = lc_intervals_verdict(s->test, low, high);
+    return s->marks && verdict == LC_ALL_INSIDE ? LC_SOME_INSIDE : verdict;
+}
+
 /* Decide a chunk by the width of its packed values. */
 LC_INLINE int lc_search_width(const lc_chunk_search *s, const lc_chunk *chunk, int64_t n, int *verdict) {
     int width, bits = (int)s->codec.bits, order = (int)s->test->order;
     const lc_bytes *packed = chunk->values + s->codec.buffer;
     int problem = lc_inline_width(packed->data, packed->size, n, bits, &width);
-    if (!problem && (width < bits || order == LC_KEY_UNSIGNED))
-        *verdict = lc_intervals_verdict(s->test, lc_key(0, bits, order), lc_key(lc_low_mask(width), bits, order));
+    if (!problem && (width < bits || order == LC_KEY_UNSIGNED) && lc_search_has(s, lc_low_mask(width)))
+        *verdict = lc_search_verdict(s, lc_key(0, bits, order), lc_key(lc_low_mask(width), bits, order));
     return problem;
 }
 
-/* Bits of values [low, high) of chunk i that are in the intervals, into s->inside. */
-LC_INLINE int lc_search_values(const lc_chunk_search *s, int64_t i, const lc_chunk_walk *walk, int *verdict) {
-    const uint8_t *values;
+/* Bits of n indices whose entry is marked, into s->inside. Indices in scratch memory, unlike those in a mapped file, are
+ * certain to stay as they were checked. */
+LC_INLINE void lc_search_marks(const lc_chunk_search *s, const uint8_t *values, int64_t n) {
     int64_t width = s->codec.bits >> 3;
+    uint8_t *out = (uint8_t *)s->inside;
+    int checked = s->codec.kind != LC_VALUE_FLAT && n && lc_codes_max(values, width, n) < (uint64_t)s->entries;
+    if (checked) lc_marked_known(values, width, n, s->marks, out);
+    else lc_marked(values, width, n, s->marks, s->entries, out);
+}
+
+/* Bits of values [low, high) of chunk i that are found, into s->inside. *unknown: these values if they are indices of which
+ * one has no entry. */
+LC_INLINE int lc_search_values(const lc_chunk_search *s, int64_t i, const lc_chunk_walk *walk, int *verdict,
+                               const uint8_t **unknown) {
+    const uint8_t *values;
+    int64_t width = s->codec.bits >> 3, n = walk->high - walk->low;
     int problem = s->codec.kind == LC_VALUE_INLINE ? lc_search_width(s, &walk->open, walk->values, verdict) : LC_OK;
     if (problem || *verdict != LC_SOME_INSIDE) return problem;
     if ((problem = lc_value_view(&s->codec, walk, s->values, &values))) return problem;
-    lc_inside(values, walk->high - walk->low, s->test, s->inside);
+    if (s->marks) lc_search_marks(s, values, n);
+    else lc_inside(values, n, s->test, s->inside);
     if (!(lc_known_of(s->ranges.known + i) & LC_KNOWN_KEYS)) {
         lc_key_range(values - walk->low * width, walk->values, s->test, s->ranges.low + i, s->ranges.high + i);
         lc_know(s->ranges.known + i, LC_KNOWN_KEYS);
     }
+    if (!lc_search_has(s, s->ranges.high[i])) *unknown = values;
     return LC_OK;
 }
 
@@ -110,6 +140,20 @@ LC_INLINE void lc_search_write(const lc_chunk_search *s, int64_t n, int verdict,
     }
 }
 
+/* Look into chunk i where that is necessary. */
+LC_INLINE int lc_search_look(const lc_chunk_search *s, int64_t i, lc_chunk_walk *walk, int may_be_null, int *verdict,
+                             int *nulls) {
+    const uint8_t *unknown = NULL;
+    int plain = s->codec.kind == LC_VALUE_NONE;
+    int problem = plain ? lc_chunk_parts(s->chunks, i, &walk->open) : lc_chunk_open(s->chunks, i, &walk->open);
+    if (!problem && *verdict == LC_SOME_INSIDE) problem = lc_search_values(s, i, walk, verdict, &unknown);
+    if (!problem && may_be_null) problem = lc_search_nulls(s, i, walk, nulls);
+    if (problem || unknown == NULL) return problem;
+    const uint8_t *valid = *nulls ? (const uint8_t *)s->valid : NULL;
+    int64_t n = walk->high - walk->low, width = s->codec.bits >> 3;
+    return lc_codes_find_bad(unknown, width, n, (uint64_t)s->entries, valid, 0) < 0 ? LC_OK : LC_BAD_INDEX;
+}
+
 /* Search values [low, high) of chunk walk->chunk, which is not open yet. `at`: bit of the first of them in `kept`. */
 LC_INLINE int lc_search_chunk(const lc_chunk_search *s, lc_chunk_walk *walk, int64_t at, lc_bit_writer *writer) {
     int64_t i = walk->chunk, n = walk->high - walk->low;
@@ -117,12 +161,13 @@ LC_INLINE int lc_search_chunk(const lc_chunk_search *s, lc_chunk_walk *walk, int
     uint8_t known = lc_known_of(s->ranges.known + i);
     int may_be_null = s->nulls.kind != LC_LEVEL_NONE && !(known & LC_KNOWN_VALID);
     if (s->kept && !lc_bits_any(s->kept, at, n)) verdict = LC_NONE_INSIDE, may_be_null = 0;
-    else if (known & LC_KNOWN_KEYS) verdict = lc_intervals_verdict(s->test, s->ranges.low[i], s->ranges.high[i]);
+    else if (s->codec.kind == LC_VALUE_NONE) verdict = lc_search_verdict(s, 0, lc_low_mask(s->test->bits));
+    else if ((known & LC_KNOWN_KEYS) && lc_search_has(s, s->ranges.high[i]))
+        verdict = lc_search_verdict(s, s->ranges.low[i], s->ranges.high[i]);
     if (verdict == LC_NONE_INSIDE && !s->null) may_be_null = 0;
     if (verdict == LC_SOME_INSIDE || may_be_null) {
-        if ((problem = lc_chunk_open(s->chunks, i, &walk->open))) return problem;
-        if (verdict == LC_SOME_INSIDE && (problem = lc_search_values(s, i, walk, &verdict))) return problem;
-        if (may_be_null && (problem = lc_search_nulls(s, i, walk, &nulls))) return problem;
+        problem = lc_search_look(s, i, walk, may_be_null, &verdict, &nulls);
+        if (problem) return problem;
     }
     lc_search_write(s, n, verdict, nulls, writer);
     return LC_OK;

@@ -145,6 +145,98 @@ def test_pages(letter: str, bits: int, kind: int) -> None:
             assert ranges[number] in (None, (min(some), max(some)))
 
 
+@pytest.mark.parametrize("kind", [FLAT, INLINE, RLE, SPLIT])
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_indices(bits: int, kind: int) -> None:
+    """Tests of the entries of a dictionary, as intervals or as marks; nulls may have indices without an entry."""
+    if kind == SPLIT and bits < 32:
+        return
+    rng = np.random.default_rng(10 * bits + kind)
+    for case in range(8):
+        entries = int(rng.integers(1, 200))
+        sizes = [1024] * int(rng.integers(0, 3)) + [int(rng.integers(1, 1025))]
+        chunks = [rng.integers(0, entries, size).astype(f"u{bits // 8}") for size in sizes]
+        nulls = [np.zeros(size, np.uint16) for size in sizes]
+        if case % 2:
+            nulls = [(rng.random(size) < 0.3).astype(np.uint16) for size in sizes]
+            chunks = [np.where(null, 255, chunk).astype(chunk.dtype) for chunk, null in zip(chunks, nulls, strict=True)]
+        page, levels = page_of(chunks, kind, nulls if case % 2 else None), (FLAT_LEVELS, 0) if case % 2 else None
+        indices, is_null, ranges = np.concatenate(chunks), np.concatenate(nulls) == 1, ChunkRanges(len(sizes))
+        for _ in range(6):
+            low, high = sorted(rng.integers(0, entries, 2).tolist())
+            test = IntervalTest(bits, UNSIGNED, [(low, high)], null=bool(rng.integers(0, 2)))
+            marks = None if rng.integers(0, 2) else np.zeros(entries, np.uint8)
+            passes = (indices >= low) & (indices <= high)
+            if marks is not None:
+                marks[low : high + 1] = rng.integers(0, 2, high + 1 - low)
+                passes = np.append(marks, np.zeros(256, np.uint8))[indices.astype(np.int64)] == 1
+            start, stop = sorted(rng.integers(0, len(indices) + 1, 2).tolist())
+            kept = rng.random(stop - start) < rng.choice([0.001, 0.5, 1.0])
+            out, mask = np.zeros((stop - start + 7) // 8, np.uint8), np.packbits(kept, bitorder="little")
+            options = {"entries": entries, "marks": marks}
+            intervals.search_indices(page, kind, bits, levels, test, ranges, start, stop, out, mask, **options)
+            expected = np.where(is_null, test.null, passes)[start:stop] & kept
+            assert unpacked(out, stop - start).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("with_marks", [False, True])
+@pytest.mark.parametrize("ends", [[], [(0, 9)], [(0, 3)]])
+def test_indices_without_an_entry(ends: list[tuple[int, int]], with_marks: bool) -> None:
+    """They are damage even if the test has the same result for all entries, and in later searches too."""
+    indices = np.arange(100, dtype=np.uint8) % 10
+    indices[70] = 10
+    test, marks, out = IntervalTest(8, UNSIGNED, ends), np.ones(10, np.uint8) if with_marks else None, bytearray(13)
+    for kind in (FLAT, INLINE, RLE):
+        page, ranges = page_of([indices], kind, None), ChunkRanges(1)
+        for _ in range(2):
+            intervals.search_indices(page, kind, 8, None, test, ranges, 0, 70, out, entries=10, marks=marks)
+            with pytest.raises(CodecError, match=r"chunk 0.*dictionary entry"):
+                intervals.search_indices(page, kind, 8, None, test, ranges, 0, 100, out, entries=10, marks=marks)
+        levels = np.zeros(100, np.uint16)
+        levels[70] = 1
+        nullable = page_of([indices], kind, [levels])
+        for _ in range(2):
+            arguments = nullable, kind, 8, (FLAT_LEVELS, 0), test, ranges, 0, 100, out
+            intervals.search_indices(*arguments, entries=10, marks=marks)
+            assert not unpacked(np.frombuffer(out, np.uint8), 100)[70]
+
+
+def test_nulls() -> None:
+    """Values are not looked at: even those that cannot be decoded have nulls."""
+    rng = np.random.default_rng(1)
+    levels = [(rng.random(size) < share).astype(np.uint16) for size, share in ((1024, 0.0), (1024, 0.5), (77, 1.0))]
+    page = page_of([np.zeros(len(part), np.uint8) for part in levels], FLAT, levels)
+    is_null, ranges = np.concatenate(levels) == 1, ChunkRanges(3)
+    for _ in range(2):
+        for start, stop in ((0, len(is_null)), (5, 6), (1000, 2100), (7, 7)):
+            for valid, null in ((True, False), (False, True), (True, True), (False, False)):
+                kept = rng.random(stop - start) < 0.5
+                out, mask = np.zeros((stop - start + 7) // 8, np.uint8), np.packbits(kept, bitorder="little")
+                intervals.search_nulls(page, (FLAT_LEVELS, 0), valid, null, ranges, start, stop, out, mask)
+                expected = np.where(is_null[start:stop], null, valid) & kept
+                assert unpacked(out, stop - start).tolist() == expected.tolist()
+    damaged = page_of([np.zeros(10, np.uint8)], FLAT, [np.full(10, 2, np.uint16)])
+    with pytest.raises(CodecError, match="chunk 0"):
+        intervals.search_nulls(damaged, (FLAT_LEVELS, 0), False, True, ChunkRanges(1), 0, 10, bytearray(2))
+
+
+def test_impossible_searches_of_indices() -> None:
+    page, out, ranges = page_of([np.zeros(10, np.uint8)], FLAT, None), bytearray(2), ChunkRanges(1)
+    unsigned, signed = IntervalTest(8, UNSIGNED, []), IntervalTest(8, SIGNED, [])
+    for test, options in (
+        (unsigned, {"entries": -1}),
+        (unsigned, {"entries": 3, "marks": bytes(2)}),
+        (unsigned, {"entries": 0}),
+        (signed, {"entries": 1}),
+    ):
+        with pytest.raises(CodecError):
+            intervals.search_indices(page, FLAT, 8, None, test, ranges, 0, 10, out, **options)
+    with pytest.raises(CodecError):
+        intervals.search_nulls(page, (FLAT_LEVELS, 0), True, False, ranges, 0, 10, out)
+    with pytest.raises(CodecError):
+        intervals.search_nulls(page, None, True, False, ChunkRanges(2), 0, 10, out)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

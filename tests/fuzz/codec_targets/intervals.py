@@ -41,7 +41,16 @@ def searched(c: Chaos) -> object:
         size = (min(stop - start, sum(counts)) + 7) // 8
         kept = c.out(size) if c.flag(0.3) else None
         out = c.out(size)
-        intervals.search(page, kind, bits, definition, test, ranges, start, stop, out, kept)
+        which = c.random.randrange(3)
+        if which == 0:
+            intervals.search(page, kind, bits, definition, test, ranges, start, stop, out, kept)
+        elif which == 1:
+            entries = c.random.randint(0, 300)
+            marks = c.buffer(entries) if c.flag() else None
+            options = {"entries": c.number(entries) if c.flag(0.1) else entries, "marks": marks}
+            intervals.search_indices(page, kind, bits, definition, test, ranges, start, stop, out, kept, **options)
+        else:
+            intervals.search_nulls(page, definition, c.flag(), c.flag(), ranges, start, stop, out, kept)
     return ranges
 
 

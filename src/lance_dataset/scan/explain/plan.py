@@ -8,6 +8,7 @@ from dataclasses import replace
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import OutputColumn, Projection
 from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.costs import is_worth_searching
 from lance_dataset.scan.explain.plan_nodes import (
     ColumnPlan,
     CountPlan,
@@ -20,7 +21,6 @@ from lance_dataset.scan.explain.plan_nodes import (
     ScanPlan,
     SortPlan,
 )
-from lance_dataset.scan.filtering import is_worth_searching
 from lance_dataset.scan.narrowing import narrowed
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.strategy import ScanStrategy, strategy
@@ -108,10 +108,13 @@ def _encoded(reader: TableReader, request: ScanRequest, chosen: ScanStrategy) ->
     first = next((fragment for fragment, start, stop in fragments_of(reader, request) if start < stop), None)
     if first is None or request.late is False or isinstance(request.late, tuple):
         return ()
-    if not is_worth_searching(first.physical_rows, 1):
+    if not is_worth_searching(first.physical_rows):
         return ()
-    names = [step.columns[0] for step, test in zip(chosen.steps, chosen.tests, strict=True) if test is not None]
-    return tuple(name for name in names if first.column(request.schema.top_level(name)).is_searchable)
+    found = []
+    for step, test in zip(chosen.steps, chosen.tests, strict=True):
+        if test is not None and first.column(request.schema.top_level(step.columns[0])).can_search(test):
+            found.append(step.columns[0])
+    return tuple(found)
 
 
 def _scan(

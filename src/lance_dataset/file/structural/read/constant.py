@@ -11,9 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.buffers import allocate, bit_width
+from lance_dataset.file.buffers import allocate, bit_width, filled_bitmap
 from lance_dataset.file.cache import Decoded
 from lance_dataset.file.kinds import is_binary_like, is_empty_struct, is_wide
+from lance_dataset.file.stored_test import StoredTest
 from lance_dataset.file.structural.arrays import dictionary_array, fixed_array, value_bits
 from lance_dataset.file.structural.layout import (
     ConstantLayout,
@@ -152,6 +153,33 @@ class ConstantPage(LeafPage):
             None if definition is None else definition.slice(low * 2, (high - low) * 2),
             values,
         )
+
+    def can_search(self, test: StoredTest) -> bool:
+        """See `LeafPage.can_search`."""
+        return not (self._depth or self._items_per_row != 1 or _has_no_values(self._value_type))
+
+    def search(self, test: StoredTest, start: int, stop: int, kept: pa.Buffer | None) -> pa.Buffer | None:
+        """See `LeafPage.search`: the test is computed for the value and for null."""
+        _, definition, _ = self._levels
+        results = test.validity or self._results(test)
+        if results is None:
+            return None
+        if definition is None:
+            null = len(self.page.buffers) == 0 and not self._inline
+            return filled_bitmap(results[null], stop - start, kept)
+        levels = np.frombuffer(definition, np.uint16)[start:stop]
+        if len(levels) and levels.max() > max_definition(self.layers):
+            raise CorruptFileError(f"{self.page.where}: a level that its layers do not have")
+        bits = np.packbits(np.where(levels == 0, *results), bitorder="little")
+        return pa.py_buffer(bits if kept is None else bits & np.frombuffer(kept, np.uint8, len(bits)))
+
+    def _results(self, test: StoredTest) -> tuple[bool, bool] | None:
+        """Return the results of a test for the value and for null, None if it fails for one of them."""
+        value = self._values(1)
+        if pa.types.is_dictionary(value.type):
+            value = value.dictionary_decode()
+        results = test.of_entries(value)
+        return None if results is None else (bool(results[0][0]), results[1])
 
     def take(self, rows: NDArray[np.int64]) -> LeafValues:
         """See `LeafPage.take`."""
@@ -292,6 +320,10 @@ class ConstantPage(LeafPage):
         if (bits == 0 and not empty) or bits % 8 or len(value) != bits // 8:
             raise CorruptFileError(f"{self.page.where}: a scalar of {len(value)} bytes for type {self._value_type}")
         return value
+
+
+def _has_no_values(value_type: pa.DataType) -> bool:
+    return pa.types.is_nested(value_type) or pa.types.is_null(value_type)
 
 
 def _levels_size(levels: _Levels) -> int:

@@ -16,6 +16,7 @@ from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.buffers import bitmap_at_zero, concat_arrays
 from lance_dataset.file.column import ColumnReader, DictionaryOverflowError, OversizeError, Part
 from lance_dataset.file.kinds import is_binary_like, is_empty_struct
+from lance_dataset.file.stored_test import StoredTest
 from lance_dataset.file.structural.layout import (
     FullZipLayout,
     Layer,
@@ -29,7 +30,6 @@ from lance_dataset.file.structural.read.plain_pages import plain_array, plain_ta
 from lance_dataset.file.take_shape import take_shape
 from lance_dataset.properties import cached_property
 from lancecodec import CodecError, OffsetOverflowError
-from lancecodec.intervals import IntervalTest
 from lancecodec.take import ColumnTaker
 from lancecodec.take_pages import PageTaker
 
@@ -109,35 +109,38 @@ class LeafColumn(ColumnReader):
             start, number = end, number + 1
         return pieces
 
-    @property
-    def is_searchable(self) -> bool:
-        """See `ColumnReader.is_searchable`."""
+    def can_search(self, test: StoredTest) -> bool:
+        """See `ColumnReader.can_search`."""
         first = self._open(0) if self._pages else None
-        return isinstance(first, LevelPage) and first.is_searchable
+        return isinstance(first, LevelPage) and first.can_search(test)
 
     def search(
-        self, test: IntervalTest, start: int, stop: int, kept: pa.BooleanArray | None = None
+        self, test: StoredTest, start: int, stop: int, kept: pa.BooleanArray | None = None
     ) -> list[pa.BooleanArray] | None:
-        """See `ColumnReader.search`; all pages of the range must store plain values, packed or not."""
+        """See `ColumnReader.search`; each page of the range must be one that `LeafPage.can_search`."""
         found: list[tuple[LevelPage, int, int]] = []
         number, at = max(bisect_right(self._starts, start) - 1, 0), start
         while at < stop:
             page, opened = self._pages[number], self._open(number)
-            if not isinstance(opened, LevelPage) or not opened.is_searchable:
+            if not isinstance(opened, LevelPage) or not opened.can_search(test):
                 return None
             end = min(stop, page.start + page.length)
             found.append((opened, at - page.start, end - page.start))
             at, number = end, number + 1
-        results, base = [], 0
+        results: list[pa.BooleanArray] = []
+        base = 0
         for opened, first, end in found:
             wanted = None if kept is None else kept.slice(base, end - first)
-            results.append(self._search_page(opened, test, first, end, wanted))
+            result = self._search_page(opened, test, first, end, wanted)
+            if result is None:
+                return None
+            results.append(result)
             base += end - first
         return results
 
     def _search_page(
-        self, page: LevelPage, test: IntervalTest, first: int, end: int, kept: pa.BooleanArray | None
-    ) -> pa.BooleanArray:
+        self, page: LevelPage, test: StoredTest, first: int, end: int, kept: pa.BooleanArray | None
+    ) -> pa.BooleanArray | None:
         try:
             return page.search(test, first, end, kept)
         except (CodecError, CorruptFileError) as error:
@@ -413,19 +416,19 @@ class LevelPage:
         """See `ColumnReader.dictionary_bytes`; raises as `read`."""
         return self._page.dictionary_bytes()
 
-    @property
-    def is_searchable(self) -> bool:
-        """True if `search` works: values are not nested, and nulls are allowed if there can be any."""
+    def can_search(self, test: StoredTest) -> bool:
+        """Return True if `search` works: values are not nested, and nulls are allowed if there can be any."""
         leaf = self._branch.leaf
-        return (
-            self._page.is_searchable and not self._branch.above and (leaf.nullable or not max_definition(self._layers))
-        )
+        if self._branch.above or not (leaf.nullable or not max_definition(self._layers)):
+            return False
+        return self._page.can_search(test)
 
-    def search(self, test: IntervalTest, start: int, stop: int, kept: pa.BooleanArray | None) -> pa.BooleanArray:
+    def search(self, test: StoredTest, start: int, stop: int, kept: pa.BooleanArray | None) -> pa.BooleanArray | None:
         """Return which of the rows ``[start, stop)`` pass a test; see `ColumnReader.search`."""
         length = stop - start
         mask = None if kept is None else bitmap_at_zero(kept.buffers()[1], kept.offset, length)
-        return pa.Array.from_buffers(pa.bool_(), length, [None, self._page.search(test, start, stop, mask)], 0)
+        found = self._page.search(test, start, stop, mask)
+        return None if found is None else pa.Array.from_buffers(pa.bool_(), length, [None, found], 0)
 
     def take(self, rows: NDArray[np.int64]) -> pa.Array:
         """See `NestedPage.take`."""

@@ -11,8 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.buffers import allocate
+from lance_dataset.file.buffers import allocate, filled_bitmap
 from lance_dataset.file.cache import Decoded
+from lance_dataset.file.stored_test import IndexTest, StoredTest
 from lance_dataset.file.structural.arrays import value_bits
 from lance_dataset.file.structural.encodings.base import ChunkValues, Encoding, TakenLevels
 from lance_dataset.file.structural.layout import MiniBlockLayout, list_depth, max_definition, max_visible_definition
@@ -22,11 +23,10 @@ from lance_dataset.file.structural.read.levels import LeafValues, level_codec, l
 from lance_dataset.file.structural.read.page import LeafPage, Page, expand_ranges, expand_rows
 from lance_dataset.file.take_shape import take_shape
 from lance_dataset.properties import cached_property
-from lancecodec import CodecError, take_pages
+from lancecodec import CodecError, intervals, take_pages
 from lancecodec import levels as level_codecs
 from lancecodec.blocks import FileBlocks, Held
-from lancecodec.intervals import ChunkRanges, IntervalTest
-from lancecodec.intervals import search as search_chunks
+from lancecodec.intervals import ChunkRanges
 from lancecodec.miniblock import Chunks, ChunkTable
 from lancecodec.miniblock_levels import Levels, RepetitionIndex
 from lancecodec.take_pages import PageTaker
@@ -324,33 +324,87 @@ class MiniBlockPage(LeafPage):
 
     # -- search --------------------------------------------------------------------------------------------------
 
+    def can_search(self, test: StoredTest) -> bool:
+        """See `LeafPage.can_search`: one value for each row, mapped, of which the test needs what is stored."""
+        if not self._is_mapped_and_flat or test.validity is not None:
+            return self._is_mapped_and_flat
+        if not self._at_hand or self._encoding.is_text or pa.types.is_nested(self._value_type):
+            return False
+        _, bits = self._encoding.chunk_codec(self.page.where)
+        if self._layout.dictionary is not None:
+            kind = self._value_type
+            return bits in _SEARCHED_BITS and (not pa.types.is_dictionary(kind) or kind.index_type.bit_width == bits)
+        return test.intervals is not None and bits in _SEARCHED_BITS and bits == value_bits(self._value_type)
+
     @cached_property
-    def is_searchable(self) -> bool:
-        """See `LeafPage.is_searchable`: one plain value for each row, mapped, whose bytes are those of its type."""
-        layout, encoding = self._layout, self._encoding
-        if type(self) is not MiniBlockPage or not self._at_hand or layout.dictionary is not None or encoding.is_text:
+    def _is_mapped_and_flat(self) -> bool:
+        layout = self._layout
+        if type(self) is not MiniBlockPage or not self.page.is_mapped or self._depth or self._items_per_row != 1:
             return False
-        if self._depth or self._items_per_row != 1 or pa.types.is_nested(self._value_type):
-            return False
-        if layout.rep is not None or (layout.definition is not None and not max_definition(self.layers)):
-            return False
-        _, bits = encoding.chunk_codec(self.page.where)
-        return bits in _SEARCHED_BITS and bits == value_bits(self._value_type)
+        return layout.rep is None and (layout.definition is None or max_definition(self.layers) > 0)
 
     @cached_property
     def _ranges(self) -> ChunkRanges:
         return ChunkRanges(self._table.num_chunks)
 
-    def search(self, test: IntervalTest, start: int, stop: int, kept: pa.Buffer | None) -> pa.Buffer:
-        """See `LeafPage.search`."""
-        kind, bits = self._encoding.chunk_codec(self.page.where)
+    def search(self, test: StoredTest, start: int, stop: int, kept: pa.Buffer | None) -> pa.Buffer | None:
+        """See `LeafPage.search`; a condition is computed for the entries of a dictionary if that is less work."""
+        index_test = None
+        if test.validity is not None and self._layout.definition is None:
+            return filled_bitmap(test.validity[0], stop - start, kept)
+        if test.validity is None and self._layout.dictionary is not None:
+            index_test = self._index_test(test) if self._layout.dictionary_size <= stop - start else None
+            if index_test is None:
+                return None
         first, last = self._table.chunk_range(start, stop)
         self._will_need([(first, last)])
-        levels = level_codec(self._layout.definition, self.page.where)
         found = allocate((stop - start + 7) // 8)
-        search_chunks(self._all_chunks, kind, bits, levels, test, self._ranges, start, stop, found, kept)
+        self._search(test, index_test, start, stop, found, kept)
         self._discard(first, last)
         return found
+
+    def _search(
+        self,
+        test: StoredTest,
+        index_test: IndexTest | None,
+        start: int,
+        stop: int,
+        found: pa.Buffer,
+        kept: pa.Buffer | None,
+    ) -> None:
+        chunks, ranges, where = self._all_chunks, self._ranges, self.page.where
+        levels = level_codec(self._layout.definition, where)
+        if test.validity is not None:
+            valid, null = test.validity
+            intervals.search_nulls(chunks, levels, valid, null, ranges, start, stop, found, kept)
+            return
+        kind, bits = self._encoding.chunk_codec(where)
+        if index_test is not None:
+            one, entries, marks = index_test.intervals, index_test.entries, index_test.marks
+            flags = None if marks is None else marks.data
+            intervals.search_indices(
+                chunks, kind, bits, levels, one, ranges, start, stop, found, kept, entries=entries, marks=flags
+            )
+        elif test.intervals is not None:
+            intervals.search(chunks, kind, bits, levels, test.intervals, ranges, start, stop, found, kept)
+
+    def _index_test(self, test: StoredTest) -> IndexTest | None:
+        """Return a test as one of dictionary indices, None if it fails for an entry."""
+        dictionary = self._dictionary
+        if dictionary is None or dictionary.null_count:
+            return None
+        passes = test.of_entries(dictionary)
+        if passes is None:
+            return None
+        _, bits = self._encoding.chunk_codec(self.page.where)
+        return IndexTest.of(passes[0][: self._shown_entries(len(dictionary))], passes[1], bits)
+
+    def _shown_entries(self, entries: int) -> int:
+        """Return how many entries indices can have: stored ones are unsigned, those of Arrow may be signed."""
+        kind = self._value_type
+        if not pa.types.is_dictionary(kind):
+            return entries
+        return min(entries, 1 << (kind.index_type.bit_width - pa.types.is_signed_integer(kind.index_type)))
 
     # -- rows of lists -------------------------------------------------------------------------------------------
 

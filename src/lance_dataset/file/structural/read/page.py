@@ -15,13 +15,13 @@ from lance_dataset.errors import CorruptFileError, MemoryLimitError, Unsupported
 from lance_dataset.file.cache import PageCache
 from lance_dataset.file.container import ColumnMetadata
 from lance_dataset.file.page_encodings import EncodingParser, PageMemory
+from lance_dataset.file.stored_test import StoredTest
 from lance_dataset.file.structural.layout import Layer
 from lance_dataset.file.structural.nesting import Branch
 from lance_dataset.file.structural.read.levels import LeafValues
 from lance_dataset.io.base import InputFile
 from lancecodec import gather
 from lancecodec.blocks import FileBlocks, Held
-from lancecodec.intervals import IntervalTest
 from lancecodec.take_pages import PageTaker
 
 __all__ = [
@@ -226,13 +226,12 @@ class LeafPage(abc.ABC):
         """See `ColumnReader.dictionary_bytes`; raises as `read`."""
         return None
 
-    @property
-    def is_searchable(self) -> bool:
-        """True if `search` works."""
+    def can_search(self, test: StoredTest) -> bool:
+        """Return True if `search` works for a test of values that are not nested."""
         return False
 
-    def search(self, test: IntervalTest, start: int, stop: int, kept: pa.Buffer | None) -> pa.Buffer:
-        """Return a bitmap of the rows ``[start, stop)`` that pass a test; raises as `read`.
+    def search(self, test: StoredTest, start: int, stop: int, kept: pa.Buffer | None) -> pa.Buffer | None:
+        """Return a bitmap of the rows ``[start, stop)`` that pass a test, None if `read` is better; raises as `read`.
 
         Parameters
         ----------
