@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_dataset.memwal.keys import KeyColumns, newest_rows
 from lance_dataset.memwal.schemas import one_batch
@@ -41,6 +44,8 @@ class Memtable:
         Positions of the log with its rows, 0 while there are none.
     rows, num_bytes, batches
         Sizes, with the rows that are still to be logged.
+    companions
+        What searches keep with it, and with what `as_of_now` returns.
     """
 
     generation: int
@@ -52,6 +57,7 @@ class Memtable:
     rows: int = 0
     num_bytes: int = 0
     batches: int = 0
+    companions: dict[Any, Any] = field(default_factory=dict)
     _content: list[pa.RecordBatch] = field(default_factory=list)
     _places: dict[object, tuple[int, int]] = field(default_factory=dict)
     _indexed: int = 0
@@ -95,12 +101,20 @@ class Memtable:
         with self._lock:
             made = Memtable(self.generation, self.schema, self.key, self.names)
             made._content, made._table = list(self._content), self._table
+            made.companions = self.companions
             return made
 
     def newest(self) -> pa.RecordBatch:
         """Return the last row of each key, or all rows of a table without a key."""
+        return self.numbered()[1]
+
+    def numbered(self) -> tuple[NDArray[np.int64], pa.RecordBatch]:
+        """Return the rows of `newest` with their numbers among all rows, which ascend."""
         batch = one_batch(self.table(), "memtable")
-        return batch.take(pa.array(newest_rows(self.key.array(batch)))) if self.key and batch.num_rows else batch
+        if not self.key or not batch.num_rows:
+            return np.arange(batch.num_rows), batch
+        numbers = newest_rows(self.key.array(batch))
+        return numbers, batch.take(pa.array(numbers))
 
     def batches_from(self, number: int) -> list[pa.RecordBatch]:
         """Return the visible batches without the first ones. Batches are only added, so the others stay as they are."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.memwal.key_set import newest_first
 from lance_dataset.memwal.memtable import Memtable
-from lance_dataset.memwal.schemas import TOMBSTONE, conformed
+from lance_dataset.memwal.schemas import TOMBSTONE, conformed, one_batch
 from lance_dataset.memwal.sources import LsmSources
 from lance_dataset.memwal.sstables import OpenSsTable
 from lance_dataset.properties import cached_property
@@ -29,11 +29,14 @@ class NewestRows:
     ----------
     memtable
         The memtable.
+    numbers
+        Numbers of the rows among all rows of the memtable, ascending.
     batch
         The rows.
     """
 
     memtable: Memtable
+    numbers: NDArray[np.int64]
     batch: pa.RecordBatch
 
     @property
@@ -49,11 +52,16 @@ class NewestRows:
     @property
     def addresses(self) -> NDArray[np.uint64]:
         """Numbers of the rows, which have no addresses."""
-        return np.arange(self.batch.num_rows, dtype=np.uint64)
+        return self.numbers.astype(np.uint64)
 
     def scan(self, wanted: list[Field]) -> tuple[pa.RecordBatch, pa.Array]:
         """Return columns of all rows as the table has them now, and which rows stand for deletions."""
         return conformed(self.batch, self.memtable.names, wanted, "memtable"), self.marks
+
+    def all_rows(self, wanted: list[Field], start: int) -> pa.RecordBatch:
+        """Return columns of all rows of the memtable like `scan`, from a number on."""
+        batch = one_batch(self.memtable.table().slice(start), "memtable")
+        return conformed(batch, self.memtable.names, wanted, "memtable")
 
     def take(self, rows: NDArray[np.int64], wanted: list[Field]) -> tuple[pa.RecordBatch, pa.Array]:
         """Return some of the rows, given by number, like `scan`."""
@@ -101,7 +109,7 @@ def shard_parts(sources: LsmSources) -> Iterator[ShardPart]:
     for number, shard in enumerate(sources.shards or ((),)):
         # keys of one shard do not hide rows of another one, only those of the table
         memtables = [memtable for memtable in sources.memtables if number == 0 and not memtable.is_empty]
-        newest = [NewestRows(memtable, memtable.newest()) for memtable in memtables]
+        newest = [NewestRows(memtable, *memtable.numbered()) for memtable in memtables]
         visible = newest_first([*(sources.key.array(rows.batch) for rows in newest), *(table.keys for table in shard)])
         parts: list[OpenSsTable | NewestRows] = [*newest, *shard]
         for source, shown in zip(parts, visible, strict=True):

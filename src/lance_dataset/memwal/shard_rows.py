@@ -82,7 +82,7 @@ def shard_rows(sources: LsmSources, outputs: list[Field], text: str | None) -> I
 
 def _all_rows(sources: LsmSources, read: list[Field]) -> Iterator[tuple[int, pa.RecordBatch]]:
     memtables = [memtable for memtable in sources.memtables if not memtable.is_empty]
-    newest = [NewestRows(memtable, memtable.newest()) for memtable in memtables]
+    newest = [NewestRows(memtable, *memtable.numbered()) for memtable in memtables]
     keys = [sources.key.array(each.batch) for each in newest]
     for each, shown in zip(newest, newest_first(keys), strict=True):
         yield each.generation, _kept(*each.scan(read), shown)

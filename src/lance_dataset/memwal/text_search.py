@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.memwal.lsm_scan import GENERATION, ROW_ADDRESS, LsmQuery, lsm_schema, scanned_columns
 from lance_dataset.memwal.sources import LsmSources
-from lance_dataset.memwal.text_sources import LsmTexts, lsm_texts
+from lance_dataset.memwal.text_sources import LsmTexts, LsmTextSources
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.scan.full_text.evaluating import TextSearch
 from lance_dataset.scan.full_text.rows import SCORE, resolved_query
@@ -53,7 +53,7 @@ def text_search_schema(sources: LsmSources, query: LsmQuery) -> pa.Schema:
     return lsm_schema(sources, query).append(SCORE)
 
 
-def lsm_text_search(sources: LsmSources, search: TextSearch, query: LsmQuery) -> pa.Table:
+def lsm_text_search(searched: LsmTextSources, search: TextSearch, query: LsmQuery) -> pa.Table:
     """Return the rows that a search finds, by descending score; among equal scores, those of newer sources first.
 
     A row that a newer one hides is not found, also if the newer one does not match. All scores are relative to the
@@ -61,24 +61,25 @@ def lsm_text_search(sources: LsmSources, search: TextSearch, query: LsmQuery) ->
 
     Parameters
     ----------
-    sources
-        Where to search.
+    searched
+        Where to search, with the filter.
     search
         The query, of `text_search_of`.
     query
-        Columns and rows to return.
+        Columns, and number of rows to return. Its filter is that of `searched`.
 
     Raises
     ------
-    FieldNotFoundError, FilterError
-        A column does not exist, or the filter does not fit.
+    FieldNotFoundError
+        A column does not exist.
     CorruptFileError, MissingFileError
         A source cannot be read.
     InvalidInputError
         A phrase is searched for in an index without positions, or boosts are too large for scores of 32 bits.
     """
+    sources = searched.sources
     schema = text_search_schema(sources, query)
-    texts = lsm_texts(sources, search.columns, query.filter)
+    texts = searched.of_columns(search.columns)
     best = None if query.limit is None else query.limit + query.offset
     found = find_in_sources(search.query, [TextSource(each, each.columns) for each in texts], best)
     hits = _Hits(
@@ -135,11 +136,12 @@ class _Hits:
         return pa.concat_tables(parts).take(pa.array(np.argsort(np.concatenate(places))))
 
 
-def text_search_steps(sources: LsmSources, search: TextSearch, most: int) -> list[tuple[int, str]]:
+def text_search_steps(searched: LsmTextSources, search: TextSearch, most: int) -> list[tuple[int, str]]:
     """Return the steps of a search, the last one first, each with its depth."""
     lines = [(0, f"LsmTextSearch: k={most}, query={search.query!r}")]
-    for text in lsm_texts(sources, search.columns, None):
-        what = f"Table: version={sources.base.version}" if text.is_table else f"Shard: generation={text.generation}"
+    version = searched.sources.base.version
+    for text in searched.of_columns(search.columns):
+        what = f"Table: version={version}" if text.is_table else f"Shard: generation={text.generation}"
         for name, column in text.columns.items():
             left = len(text.uncovered(frozenset() if column.index is None else column.index.fragment_ids))
             ways = [] if column.index is None else [f"index {column.index.name!r}"]

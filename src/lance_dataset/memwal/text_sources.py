@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,22 +15,80 @@ from lance_dataset.expr.compiled import Filter, compile_filter
 from lance_dataset.index.scalar.sorting import ROWS, VALUES
 from lance_dataset.index.text.searching.text_index import TextIndex, text_indices
 from lance_dataset.index.text.searching.wanted import Chooser
+from lance_dataset.index.text.training.documents import DocumentReader
+from lance_dataset.index.text.training.parameters import InvertedParameters
 from lance_dataset.memwal.hiding import hidden_addresses
 from lance_dataset.memwal.shard_parts import ShardPart, shard_parts
 from lance_dataset.memwal.sources import LsmSources
+from lance_dataset.memwal.sstables import OpenSsTable
 from lance_dataset.properties import cached_property
 from lance_dataset.read.empty_batches import rows_only
 from lance_dataset.read.projection import OutputColumn, project, scalar_path
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.read.take import take_addresses
+from lance_dataset.scan.full_text.analyzed import AnalyzedTexts
 from lance_dataset.scan.full_text.column import TextColumn
+from lance_dataset.scan.full_text.scanned import ScannedTexts
 from lance_dataset.scan.full_text.scope import SearchScope
 from lance_dataset.scan.resolving import resolve_request
 from lance_dataset.types.schema import Field, Schema
 
-__all__ = ["LsmTexts", "lsm_texts"]
+__all__ = ["LsmTextSources", "LsmTexts"]
 
 _Addresses = NDArray[np.uint64]
+
+
+class LsmTextSources:
+    """Sources of a moment for searches. Columns that are searched again are known.
+
+    Parameters
+    ----------
+    sources
+        The sources.
+    filter
+        SQL text for the rows that may be found; None for all.
+
+    Raises
+    ------
+    FieldNotFoundError, FilterError
+        The filter does not fit.
+    """
+
+    def __init__(self, sources: LsmSources, filter: str | None) -> None:
+        self.sources = sources
+        self._text, self._filter = filter, compile_filter(filter, sources.base.manifest.schema.storage_arrow)
+        self._known: dict[tuple[str, ...], list[LsmTexts]] = {}
+
+    def of_columns(self, columns: Mapping[str, TextColumn]) -> list[LsmTexts]:
+        """Return the table first, then the memtables and SSTables of each shard, the newest ones first.
+
+        Parameters
+        ----------
+        columns
+            The columns of a query in the table.
+
+        Raises
+        ------
+        CorruptFileError, MissingFileError
+            A source cannot be read.
+        """
+        names = tuple(columns)
+        if names not in self._known:
+            base = self.sources.base
+            found: list[LsmTexts] = [_BaseTexts.of(base, columns, self._hidden, self._text)]
+            found += [_ShardTexts(part, base.manifest.schema, columns, self._filter) for part in self._parts]
+            self._known[names] = found
+        return self._known[names]
+
+    @cached_property
+    def _hidden(self) -> _Addresses:
+        """Addresses of the rows of the table that newer rows hide, ascending."""
+        return hidden_addresses(self.sources)
+
+    @cached_property
+    def _parts(self) -> list[ShardPart]:
+        """Memtables and SSTables."""
+        return list(shard_parts(self.sources))
 
 
 class LsmTexts(ABC):
@@ -68,35 +126,15 @@ class LsmTexts(ABC):
     def texts(self, column: OutputColumn, positions: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
         """Yield the values of a column, with the addresses of their rows."""
 
+    def read(
+        self, column: TextColumn, words: Sequence[str], positions: tuple[int, ...], parameters: InvertedParameters
+    ) -> ScannedTexts:
+        """Find different words in the texts of parts that no index covers."""
+        return column.read(words, self, positions, parameters=parameters)
+
     @abstractmethod
     def take(self, addresses: _Addresses, wanted: list[Field]) -> pa.RecordBatch:
         """Return columns of rows."""
-
-
-def lsm_texts(sources: LsmSources, columns: Mapping[str, TextColumn], filter: str | None) -> list[LsmTexts]:
-    """Return the sources of a search that have rows: the table first, then the newest ones of each shard first.
-
-    Parameters
-    ----------
-    sources
-        The sources.
-    columns
-        The columns of the query in the table.
-    filter
-        SQL text for the rows that may be found; None for all.
-
-    Raises
-    ------
-    FieldNotFoundError, FilterError
-        The filter does not fit.
-    CorruptFileError, MissingFileError
-        A source cannot be read.
-    """
-    base = sources.base
-    compiled = compile_filter(filter, base.manifest.schema.storage_arrow)
-    found: list[LsmTexts] = [_BaseTexts.of(base, columns, hidden_addresses(sources), filter)]
-    found += [_ShardTexts(part, base.manifest.schema, columns, compiled) for part in shard_parts(sources)]
-    return found
 
 
 # -- the table ---------------------------------------------------------------------------------------------------
@@ -184,7 +222,7 @@ class _WithoutHidden:
 
 
 class _ShardTexts(LsmTexts):
-    """Visible rows of a memtable or SSTable. Those of a memtable have their positions as addresses."""
+    """Visible rows of a memtable or SSTable. Those of a memtable have their numbers as addresses."""
 
     def __init__(
         self, part: ShardPart, schema: Schema, columns: Mapping[str, TextColumn], filter: Filter | None
@@ -234,21 +272,48 @@ class _ShardTexts(LsmTexts):
     def uncovered(self, covered: Collection[int]) -> tuple[int, ...]:
         return () if covered else (0,)
 
+    @cached_property
+    def _chooser(self) -> Chooser | None:
+        others = np.setdiff1d(self._part.source.addresses, self._matching, assume_unique=True)
+        return _WithoutHidden(others) if len(others) else None
+
     def chooser(self, covered: Collection[int]) -> Chooser | None:
-        if len(self._matching) == len(self._part.source.addresses):
-            return None
-        return lambda addresses: np.isin(addresses, self._matching)
+        return self._chooser
 
     def read_chooser(self, positions: tuple[int, ...]) -> Chooser | None:
-        return None if self._filter is None else lambda addresses: np.isin(addresses, self._matching)
+        return None if self._filter is None else self._chooser
 
     def texts(self, column: OutputColumn, positions: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
-        name = column.arrow.name if column.field is None else column.field.name
-        values = self._content.column(name)
-        for inner in column.path:
-            values = pc.struct_field(values, inner)
+        values = _values(self._content, column)
         yield pa.RecordBatch.from_arrays([values, pa.array(self._addresses)], names=[VALUES, ROWS])
+
+    def read(
+        self, column: TextColumn, words: Sequence[str], positions: tuple[int, ...], parameters: InvertedParameters
+    ) -> ScannedTexts:
+        source, field = self._part.source, column.output.field
+        if isinstance(source, OpenSsTable) or field is None or not positions:
+            return super().read(column, words, positions, parameters)
+        # Memtables are searched again and again, and only get more rows.
+        where = (self._schema.resolve(column.name)[-1].id, parameters.analysis, parameters.by_element)
+        companions = source.memtable.companions
+        analyzed: AnalyzedTexts | None = companions.get(where)
+        if analyzed is None:
+            reader = DocumentReader(parameters, column.output.arrow.type, f"column {column.name!r}")
+            analyzed = companions.setdefault(where, AnalyzedTexts(reader))
+        with analyzed.lock:
+            more = source.all_rows([self._schema.top_level(field.name)], analyzed.rows)
+            if more.num_rows:
+                analyzed.add(_values(more, column.output))
+        return analyzed.find(words, self._addresses)
 
     def take(self, addresses: _Addresses, wanted: list[Field]) -> pa.RecordBatch:
         source = self._part.source
         return source.take(np.searchsorted(source.addresses, addresses), wanted)[0]
+
+
+def _values(rows: pa.RecordBatch, column: OutputColumn) -> pa.Array:
+    """Return the values of a column, which may be a field of a struct."""
+    values = rows.column(column.arrow.name if column.field is None else column.field.name)
+    for inner in column.path:
+        values = pc.struct_field(values, inner)
+    return values

@@ -165,6 +165,7 @@ class LsmScanner:
     def _found(self, text: FullTextQuery | PlainText) -> pa.Table:
         """Return the rows that a search for a text finds."""
         from lance_dataset.memwal.text_search import lsm_text_search, text_search_of
+        from lance_dataset.memwal.text_sources import LsmTextSources
 
         # All SSTables count for the scores, not only those that can have rows for which the filter is true.
         sources = self._open_all(None)
@@ -172,7 +173,7 @@ class LsmScanner:
         query = replace(
             self._query, columns=None if names is None else tuple(name for name in names if name != "_score")
         )
-        return lsm_text_search(sources, text_search_of(sources.base, text), query)
+        return lsm_text_search(LsmTextSources(sources, query.filter), text_search_of(sources.base, text), query)
 
     def to_batch(self) -> pa.RecordBatch:
         """Run the scan and return one batch; errors are those of `to_batches`."""

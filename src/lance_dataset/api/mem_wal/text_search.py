@@ -9,10 +9,10 @@ from lance_dataset.api.mem_wal.scanner import key_of
 from lance_dataset.api.mem_wal.shards import ShardSnapshot, tables_of
 from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError
-from lance_dataset.expr.compiled import compile_filter
 from lance_dataset.memwal.lsm_scan import LsmQuery
 from lance_dataset.memwal.sources import open_sources
 from lance_dataset.memwal.text_search import lsm_text_search, text_search_of, text_search_schema, text_search_steps
+from lance_dataset.memwal.text_sources import LsmTextSources
 from lance_dataset.scan.full_text.rows import SCORE
 from lance_dataset.scan.text_queries import FullTextQuery, MatchQuery, PlainText
 
@@ -63,12 +63,10 @@ class LsmTextSearchPlanner:
         base = dataset.snapshot
         if not isinstance(column, str):
             raise TypeError(f"column must be a name, not {column!r}")
-        if filter is not None:
-            compile_filter(filter, base.manifest.schema.storage_arrow)
         key = key_of(base, pk_columns)
         text_search_of(base, MatchQuery("", column))
         # All SSTables count for the scores, not only those that can have rows for which the filter is true.
-        self._sources = open_sources(base, key, tables_of(shard_snapshots))
+        self._searched = LsmTextSources(open_sources(base, key, tables_of(shard_snapshots)), filter)
         self._column, self._filter = column, filter
 
     def plan_search(self, query: str | FullTextQuery, k: int = 10, columns: list[str] | None = None) -> ExecutionPlan:
@@ -99,12 +97,12 @@ class LsmTextSearchPlanner:
         most = checked_integer("k", k)
         if most < 1:
             raise InvalidInputError(f"k must be at least 1, not {k}")
-        sources = self._sources
-        search = text_search_of(sources.base, resolved)
+        searched = self._searched
+        search = text_search_of(searched.sources.base, resolved)
         chosen = None if columns is None else tuple(name for name in columns if name != SCORE.name)
         wanted = LsmQuery(chosen, self._filter, most)
         return ExecutionPlan(
-            text_search_schema(sources, wanted),
-            lambda: text_search_steps(sources, search, most),
-            lambda: iter(lsm_text_search(sources, search, wanted).combine_chunks().to_batches()),
+            text_search_schema(searched.sources, wanted),
+            lambda: text_search_steps(searched, search, most),
+            lambda: iter(lsm_text_search(searched, search, wanted).combine_chunks().to_batches()),
         )

@@ -209,10 +209,11 @@ class TextColumn:
         every_row: bool = False,
     ) -> ScannedTexts:
         """Find different words in the texts of fragments, which may be analyzed as those of another column."""
+        if not positions:
+            return ScannedTexts.none(len(words), by_element=(parameters or self.parameters).by_element)
         kind = self.output.arrow.type
         reader = DocumentReader(parameters or self.parameters, kind, f"column {self.name!r}")
-        entries = scope.texts(self.output, positions) if positions else ()
-        return scan_texts(entries, reader, words, every_row=every_row)
+        return scan_texts(scope.texts(self.output, positions), reader, words, every_row=every_row)
 
     def statistics(self, words: Sequence[str], texts: ScannedTexts) -> tuple[Corpus, NDArray[np.int64]]:
         """Return the texts that scores of texts without an index are relative to, and how many of them have words."""

@@ -16,9 +16,10 @@ from lance_dataset.index.text.searching.found import FoundTexts
 from lance_dataset.index.text.searching.wanted import PhraseWords
 from lance_dataset.index.text.training.documents import DocumentReader
 
-__all__ = ["ScannedTexts", "scan_texts"]
+__all__ = ["ALL", "ScannedTexts", "scan_texts"]
 
-_ALL = Rules((1 << 63) - 1, lower_case=False)
+#: Words of queries are not left out.
+ALL = Rules((1 << 63) - 1, lower_case=False)
 #: Bytes of distinct words that are kept while texts are read.
 _WORD_BYTES = 64 << 20
 
@@ -49,6 +50,18 @@ class ScannedTexts:
     counts: NDArray[np.int64]
     places: NDArray[np.int64]
     elements: NDArray[np.uint32] | None = None
+
+    @staticmethod
+    def none(words: int, *, by_element: bool) -> ScannedTexts:
+        """Return no texts, of a number of words."""
+        return ScannedTexts(
+            Corpus(0, 0),
+            np.empty(0, np.uint64),
+            np.empty(0, np.int64),
+            np.empty((0, words), np.int64),
+            np.empty((0, 3), np.int64),
+            np.empty(0, np.uint32) if by_element else None,
+        )
 
     def frequencies(self) -> Ints:
         """Return the number of texts that have each word."""
@@ -124,7 +137,7 @@ def scan_texts(
         True to return the rows without any of the words, too.
     """
     wanted = pa.array(list(words), pa.large_string())
-    intern(reader.table, wanted, _ALL)
+    intern(reader.table, wanted, ALL)
     documents = tokens = known = 0
     rows: list[NDArray[np.uint64]] = [np.empty(0, np.uint64)]
     lengths: list[Ints] = [np.empty(0, np.int64)]
@@ -153,7 +166,7 @@ def scan_texts(
             known += len(mine)
         if reader.nbytes > _WORD_BYTES:
             reader.forget()
-            intern(reader.table, wanted, _ALL)
+            intern(reader.table, wanted, ALL)
     return ScannedTexts(
         Corpus(documents, tokens),
         np.concatenate(rows),

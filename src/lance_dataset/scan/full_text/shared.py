@@ -33,6 +33,12 @@ class SharedScope(TextScope, Protocol):
         """Return the function that says which rows may be found, of those whose texts are read; None for all."""
         ...
 
+    def read(
+        self, column: TextColumn, words: Sequence[str], positions: tuple[int, ...], parameters: InvertedParameters
+    ) -> ScannedTexts:
+        """Find different words in the texts of parts that no index covers."""
+        ...
+
 
 @dataclass(frozen=True)
 class TextSource:
@@ -202,7 +208,7 @@ def _shared(name: str, words: Sequence[str], sources: Sequence[TextSource]) -> l
     texts, choosers = [], []
     for source, column in zip(sources, columns, strict=True):
         left = column.uncovered(source.scope)
-        texts.append(column.read(words, source.scope, left, parameters=leading.parameters))
+        texts.append(source.scope.read(column, words, left, leading.parameters))
         choosers.append(source.scope.read_chooser(left) if left else None)
     total = _statistics(words, texts, [column.index for column in columns if column.index is not None])
     return [
