@@ -174,7 +174,7 @@ def test_counts_and_limited_scans_keep_to_the_buffer(
     data = table(20_000)
     lance_dataset.write_dataset(data, tmp_path / "d", data_storage_version="2.0")
     monkeypatch.setattr(strategy, "PIECE_BYTES", 1 << 13)
-    for options, bound in (({}, 17), ({"io_buffer_size": 1}, 1)):
+    for options, bound in (({}, 16), ({"io_buffer_size": 1}, 1)):
         dataset = opened(tmp_path / "d")
         dataset.to_table(columns=["id"], limit=1)
         reads.most = 0
@@ -189,8 +189,22 @@ def test_plan(tmp_path: Path, reads: Reads) -> None:
     dataset = opened(tmp_path / "d")
     request = ScanRequest(dataset.snapshot.scanned_schema, project(dataset.snapshot.scanned_schema, ["id"]))
     chosen = strategy.strategy(dataset.snapshot.reader, request)
-    assert (chosen.waits, chosen.ahead) == (True, 16)
+    assert (chosen.waits, chosen.ahead) == (True, 15)  # besides the next one
     assert "up to 16 of them fetched at the same time" in dataset.scanner().explain_plan(verbose=True)
+
+
+def test_buffers(tmp_path: Path) -> None:
+    """A buffer may be larger than the usual one, but not than a limit of memory allows."""
+    dataset = lance_dataset.write_dataset(table(100), tmp_path / "d")
+    schema, size = dataset.snapshot.scanned_schema, 1 << 30
+    for options, expected in (
+        ({}, 128 << 20),
+        ({"io_buffer_size": size}, size),
+        ({"io_buffer_size": 1 << 10}, 1 << 10),
+        ({"io_buffer_size": size, "memory_limit": 64 << 20}, 8 << 20),
+    ):
+        request = ScanRequest(schema, project(schema, None), **options)
+        assert strategy.strategy(dataset.snapshot.reader, request).buffer_bytes == expected
 
 
 def test_base_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from lance_dataset.limits import ResultLimit
 from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.table_reader import TableReader
@@ -40,8 +41,8 @@ _SPAN_BYTES = 32 << 20
 _BUFFER_BYTES = 128 << 20
 #: Scans of more stored bytes than this release mapped bytes whose values they have copied.
 _KEPT_BYTES = 512 << 20
-#: Windows fetched ahead if every request takes a while: as many as there are threads that wait.
-_WAITING_AHEAD = 16
+#: Windows fetched ahead of the next one if every request takes a while: together as many as there are threads.
+_WAITING_AHEAD = 15
 #: Nanoseconds of work, in total and per column of a fragment, above which threads gain more than they cost. While a
 #: page is opened, other threads wait.
 _PARALLEL_COST = 2e6
@@ -81,7 +82,7 @@ class ScanStrategy:
     threads
         Threads that decode windows; 1 for the thread of the caller.
     ahead
-        Windows that may be decoded before the consumer asks for them.
+        Windows after the next one that may be decoded before the consumer asks for them.
     waits
         True if files are on other machines, so that the time goes into requests.
     releases
@@ -182,7 +183,7 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
         releases=releases,
         look_bytes=_look_bytes(request, int(2 * window * looked_bytes), threads),
         task_bytes=piece_bytes + int(2 * window * looked_bytes),
-        buffer_bytes=min(request.io_buffer_size or _BUFFER_BYTES, buffer, most),
+        buffer_bytes=_buffer_bytes(request, reader.limit),
         costs=costs,
     )
 
@@ -205,6 +206,12 @@ def _piece_bytes(request: ScanRequest) -> int:
         return PIECE_BYTES
     wanted = len(request.projection.columns) * _COLUMN_BYTES
     return max(min(wanted, _BUFFER_BYTES // (2 * cpu_count())), PIECE_BYTES)
+
+
+def _buffer_bytes(request: ScanRequest, limit: ResultLimit) -> int:
+    """Return the limit of the bytes of all windows: that of the scan, even if large, as far as memory allows it."""
+    size = share_of_memory(request.io_buffer_size or _BUFFER_BYTES, MemoryUse.WINDOWS, request.memory_limit)
+    return size if limit.max_bytes is None else min(size, limit.max_bytes)
 
 
 def _look_bytes(request: ScanRequest, size: int, threads: int) -> int:

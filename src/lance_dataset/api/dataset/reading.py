@@ -118,7 +118,7 @@ class Reading(Shown, ScannableDataset):
             Maximum number of windows of rows, and of fragments, to read ahead. None for as many as keep the processors,
             or the connections to another machine, busy.
         io_buffer_size
-            Maximum number of bytes of rows to read ahead, 128 MiB by default and at most.
+            Maximum number of bytes of rows to read ahead, 128 MiB by default. A limit of memory may allow fewer.
         memory_limit
             Bytes of memory that the scan may use, at least 16 MiB. A table that is larger raises MemoryLimitError,
             streams have smaller batches. The default is that of `lance_dataset.limited_memory`, or the environment

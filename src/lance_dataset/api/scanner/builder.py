@@ -160,7 +160,7 @@ class ScannerBuilder:
         return self._set("memory_limit", memory_limit)
 
     def io_buffer_size(self, io_buffer_size: int) -> ScannerBuilder:
-        """Set the maximum number of bytes of rows to read ahead, 128 MiB by default and at most."""
+        """Set the maximum number of bytes of rows to read ahead, 128 MiB by default."""
         return self._set("io_buffer_size", io_buffer_size)
 
     def late_materialization(self, late_materialization: bool | list[str]) -> ScannerBuilder:

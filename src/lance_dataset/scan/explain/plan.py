@@ -143,7 +143,7 @@ def _scan(
         is_in_order=request.in_order,
         window_rows=chosen.window_rows,
         threads=chosen.threads,
-        fetched_ahead=chosen.ahead if chosen.waits else 0,
+        fetched_ahead=chosen.ahead + 1 if chosen.waits else 0,
         batch_size=request.batch_size,
         by_fragment=tuple(_fragment(part) for part in looked),
     )
