@@ -1,6 +1,6 @@
 """Tests of shards on stores of which any call stops the writer, fails, or wrongly reports a failure, and on full disks.
 
-Writers are also held at any call while another one claims the shard. ``LANCE_STRESS=1`` tries all calls.
+Writers and batches are also held at any call while another one claims the shard. ``LANCE_STRESS=1`` tries all calls.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from lance_dataset.errors import CommitConflictError, InvalidInputError, LanceEr
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.memory import MemoryStore
 from lance_dataset.mem_wal import ShardWriter
+from lance_dataset.memwal.batches import put_batch
 
 THOROUGH = os.environ.get("LANCE_STRESS", "") not in ("", "0")
 SEED = int(os.environ.get("LANCE_STRESS_SEED", "11"))
 CALLS = 10**9 if THOROUGH else 2
 URI = "memory://base/t.lance"
 NOW = dt.timedelta(0)
+#: All calls take longer than the limit of other tests.
+pytestmark = [pytest.mark.timeout(7200)] if THOROUGH else []
 KINDS = [("crash", False), ("crash", True), ("torn", False), ("fail", False), ("fail", True), ("broken", False)]
 KINDS += [("broken", True), ("exists", False)]
 
@@ -111,6 +114,57 @@ def merges(work: Work) -> Steps:
     ]
 
 
+def deletes(work: Work) -> Steps:
+    """Return deletions of rows of the table, of SSTables and of the log, by a writer that aborts, and by the next."""
+    return [
+        (work.open, same),
+        work.delete(0, 1),
+        work.put({0: "again", 7: "new"}),
+        work.delete(6, 7, 99),
+        (lambda: work.writers[-1].abort(), same),
+        (lambda: work.open(max_memtable_rows=2), same),
+        work.delete(0),
+        work.delete(2),
+        work.put({2: "again"}),
+        (lambda: work.writers[-1].close(), same),
+    ]
+
+
+def collects(work: Work) -> Steps:
+    """Return collections of files while a writer is at work, and after it was aborted."""
+    return [
+        (work.open, same),
+        work.put({1: "one", 7: "new"}),
+        (lambda: work.writers[-1].flush(), same),
+        *merges(work),
+        work.delete(7),
+        work.put({3: "log"}),
+        (lambda: work.writers[-1].abort(), same),
+        *merges(work),
+    ]
+
+
+Batch = tuple[int, Model, tuple[int, ...]]
+#: Numbers of batches of a job, their rows, and the keys that they delete.
+BATCHES: list[Batch] = [(1, {1: "one", 7: "one"}, (0, 6)), (1, {1: "never"}, ()), (4, {7: "two", 0: "two"}, (99,))]
+
+
+def put(work: Work, batch: Batch) -> bool:
+    number, new, gone = batch
+    return put_batch(work.dataset().snapshot, SHARD, "job", number, rows(new), keys(*gone))
+
+
+def batches(work: Work) -> Steps:
+    """Return batches of a job, of which one is repeated."""
+
+    def step(batch: Batch) -> tuple[Callable[[], object], Callable[[Model], Model]]:
+        _, new, gone = batch
+        return lambda: put(work, batch), lambda model: {key: model[key] for key in model if key not in gone} | new
+
+    first, repeated, last = BATCHES
+    return [step(first), (lambda: put(work, repeated), same), step(last)]
+
+
 def before(work: Work, kind: Callable[[Work], Steps]) -> Model:
     """Make the table, with SSTables and a log unless the shard is to be new; return its rows."""
     model: Model = dict.fromkeys(range(5), "base")
@@ -124,7 +178,7 @@ def before(work: Work, kind: Callable[[Work], Steps]) -> Model:
     writer.flush()
     writer.put(rows({6: "log"}))
     writer.delete(keys(5))
-    if kind is merges:
+    if kind in (merges, collects):
         writer.close()
     else:
         writer.abort()
@@ -133,25 +187,32 @@ def before(work: Work, kind: Callable[[Work], Steps]) -> Model:
 
 
 class Scene:
-    """Some work, the store before it, and its calls."""
+    """Some work, the store before it, and its calls, with their number at the end of each step."""
 
     def __init__(self, kind: Callable[[Work], Steps]) -> None:
         self.kind = kind
         self.initial = MemoryStore()
         self.models = [before(Work(self.initial), kind)]
         counting = FaultyStore(copy_of(self.initial))
+        self.ends: list[int] = []
         for step, change in kind(Work(counting)):
             step()
+            self.ends.append(len(counting.calls))
             self.models.append(change(self.models[-1]))
         self.calls = counting.calls
         self.chance = random.Random(f"{SEED} {kind.__name__}")
 
-    def numbers(self) -> list[int]:
-        every = range(len(self.calls))
-        return sorted(self.chance.sample(every, min(CALLS, len(every))))
+    def numbers(self, steps: int = 0) -> list[int]:
+        """Return the numbers of some calls of the first steps, 0 for all steps."""
+        every = range(self.ends[steps - 1])
+        return sorted(self.chance.sample(every, min(calls_of(self.kind), len(every))))
 
 
-@pytest.fixture(params=[puts, claims, merges])
+def calls_of(kind: Callable[[Work], Steps]) -> int:
+    return CALLS if THOROUGH or kind in (puts, claims, merges) else 1
+
+
+@pytest.fixture(params=[puts, claims, merges, deletes, collects, batches])
 def scene(request: pytest.FixtureRequest) -> Scene:
     return Scene(request.param)
 
@@ -169,7 +230,6 @@ def check(place: ObjectStore | Path, allowed: list[Model]) -> None:
     work.dataset().merge_mem_wal()
     work.dataset().collect_mem_wal(older_than=NOW)
     work.dataset().validate()
-    assert work.dataset().doctor().is_healthy
     assert values(work.dataset().to_table()) == found | {91: "more"}
     work.open().close()  # replays end
 
@@ -204,7 +264,12 @@ def test_any_call(scene: Scene, kind: tuple[str, bool]) -> None:
 
 
 #: Numbers of the steps that claim the shard.
-CLAIMS: dict[Callable[[Work], Steps], tuple[int, ...]] = {puts: (0,), claims: (0, 2), merges: ()}
+CLAIMS: dict[Callable[[Work], Steps], tuple[int, ...]] = {
+    puts: (0,),
+    claims: (0, 2),
+    merges: (),
+    deletes: (0, 5),
+}
 
 
 class HeldStore(FaultyStore):
@@ -249,6 +314,7 @@ def at_work(steps: Steps, held: threading.Event, done: list[int]) -> Iterator[th
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("scene", CLAIMS, indirect=True)
 def test_a_claim_at_any_call(scene: Scene, after: bool) -> None:
     """A writer that is held while another one claims the shard, puts and goes, writes nothing afterwards."""
     for number in scene.numbers():
@@ -287,8 +353,74 @@ def test_a_claim_at_any_call(scene: Scene, after: bool) -> None:
                 each.abort()
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_batches_are_repeated(kind: tuple[str, bool]) -> None:
+    """A job that repeats all of its batches after a failure of any call publishes each of them once."""
+    scene = Scene(batches)
+    for number in scene.numbers():
+        inner = copy_of(scene.initial)
+        error: BaseException | None = None
+        try:
+            for step, _ in batches(Work(FaultyStore(inner, Fault(number, *kind)))):
+                step()
+        except (Crash, LanceError, OSError, ValueError) as caught:
+            error = caught
+        try:
+            published = [put(Work(inner), batch) for batch in BATCHES]
+            assert not published[1]
+            assert published[2] or not published[0]
+            check(inner, [scene.models[-1]])
+            assert not any(put(Work(inner), batch) for batch in BATCHES)
+        except BaseException as problem:
+            context = f"seed {SEED}, {kind}, call {number}, {scene.calls[number]}: {error!r}"
+            raise AssertionError(f"{context}: {type(problem).__name__}: {problem}") from problem
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_batch_while_another_writer_claims(after: bool) -> None:
+    """A batch that is held at any call is published before the other writer claims the shard, after it, or not."""
+    scene = Scene(batches)
+    batch, (with_batch, *_) = BATCHES[0], scene.models[1:]
+    for number in scene.numbers(1):
+        inner = copy_of(scene.initial)
+        store, outcome = HeldStore(inner, number, after), list[object]()
+
+        def run(store: ObjectStore = store, outcome: list[object] = outcome) -> None:
+            try:
+                outcome.append(put(Work(store), batch))
+            except CommitConflictError as error:
+                outcome.append(error)
+            store.held.set()  # type: ignore[attr-defined]
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            assert store.held.wait(60)
+            other = Work(inner)
+            writer = other.open()
+            found = values(writer.lsm_scanner().to_table())
+            writer.put(rows({1: "other", 70: "other"}))
+            writer.close()
+            store.gate.set()
+            thread.join()
+            model = found | {1: "other", 70: "other"}
+            assert found in (scene.models[0], with_batch)
+            if found != with_batch:
+                if isinstance(outcome[0], CommitConflictError):
+                    assert put(Work(inner), batch)
+                model = batches(other)[0][1](model)
+            assert not put(Work(inner), batch)
+            check(inner, [model])
+        except BaseException as problem:
+            context = f"seed {SEED}, call {number}, {scene.calls[number]}, {outcome}"
+            raise AssertionError(f"{context}: {type(problem).__name__}: {problem}") from problem
+        finally:
+            store.gate.set()
+            thread.join()
+
+
 @pytest.mark.parametrize(("error", "lasting"), [(errno.ENOSPC, True), (errno.EIO, False)])
-@pytest.mark.parametrize("kind", [puts, claims, merges])
+@pytest.mark.parametrize("kind", [puts, claims, merges, deletes, collects, batches])
 def test_bad_disks(tmp_path: Path, kind: Callable[[Work], Steps], error: int, lasting: bool) -> None:
     """Rows that were acknowledged before the disk was full, or failed once, are there when there is room again."""
     kept, place = tmp_path / "kept", tmp_path / "disk"
@@ -301,7 +433,7 @@ def test_bad_disks(tmp_path: Path, kind: Callable[[Work], Steps], error: int, la
             models.append(change(models[-1]))
     chance = random.Random(f"{SEED} {kind.__name__}")
     calls = range(len(counting.calls))
-    for at in chance.sample(calls, min(CALLS, len(calls))):
+    for at in chance.sample(calls, min(calls_of(kind), len(calls))):
         shutil.rmtree(place)
         shutil.copytree(kept, place)
         disk, work, done, caught = FailingDisk(at, error, lasting), Work(place), 0, None

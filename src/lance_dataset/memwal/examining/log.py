@@ -11,7 +11,7 @@ from lance_dataset.memwal.examining.scene import RESTORE, ShardScene
 from lance_dataset.memwal.keys import KeyColumns
 from lance_dataset.memwal.log_entries import LogEntry, decode_entry
 from lance_dataset.memwal.opening import log_rows, replayed
-from lance_dataset.memwal.places import number_of
+from lance_dataset.memwal.places import ShardPlace, number_of
 from lance_dataset.memwal.schemas import check_columns, sstable_schema
 from lance_dataset.memwal.shard_manifest import ShardManifest
 from lance_dataset.records.diagnosis import DiagnosisCause, Finding
@@ -34,8 +34,9 @@ def look_at_log(scene: ShardScene, shard: ShardManifest, key: KeyColumns) -> Ite
         Key of the table.
     """
     place = scene.place
-    numbers = {number_of(info.name, ".arrow"): info.size for info in place.store.list(place.log)}
-    sizes = {number: size for number, size in sorted(numbers.items(), key=lambda item: item[0] or 0) if number}
+    sizes = _sizes(place)
+    if sizes and len(sizes) <= max(sizes) - min(sizes):
+        sizes = _sizes(place)  # entries that were appended during the listing may have been left out
     yield from _gaps(scene, shard, list(sizes))
     replay = _Replay(scene, shard, key)
     for position, size in sizes.items():
@@ -49,6 +50,12 @@ def look_at_log(scene: ShardScene, shard: ShardManifest, key: KeyColumns) -> Ite
             yield scene.unread(error, path, _GIVE_UP, size)
             continue
         yield from replay.check(position, entry)
+
+
+def _sizes(place: ShardPlace) -> dict[int, int]:
+    """Return the sizes of all entries by position, in order."""
+    found = ((number_of(info.name, ".arrow"), info.size) for info in place.store.list(place.log))
+    return dict(sorted((number, size) for number, size in found if number))
 
 
 def _gaps(scene: ShardScene, shard: ShardManifest, positions: list[int]) -> Iterator[Finding]:

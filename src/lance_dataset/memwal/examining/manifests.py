@@ -41,11 +41,13 @@ def look_at_manifests(scene: ShardScene, findings: list[Finding]) -> ShardManife
         The newest one, if it can be read.
     """
     place = scene.place
-    known, newest = manifest_versions(place), newest_version(place)
+    hinted = hinted_version(place) or 0
+    newest = newest_version(place)  # in this order, as a writer may publish manifests meanwhile
     if newest is None:
         findings += _without_manifests(scene)
         return None
-    findings += _lost_ones(scene, known, newest)
+    known = manifest_versions(place)
+    findings += _lost_ones(scene, known, newest, hinted)
     findings += _unread_older(scene, [version for version in known if version != newest])
     try:
         return read_version(place, newest)
@@ -73,13 +75,12 @@ def _without_manifests(scene: ShardScene) -> Iterator[Finding]:
     yield scene.damage(what, remedy, DiagnosisCause.MISSING, place.manifest(hinted or 1))
 
 
-def _lost_ones(scene: ShardScene, known: list[int], newest: int) -> Iterator[Finding]:
+def _lost_ones(scene: ShardScene, known: list[int], newest: int, hinted: int) -> Iterator[Finding]:
     """Find numbers of manifests that are missing. The oldest ones are removed by collections."""
     place = scene.place
-    hinted = hinted_version(place) or 0
     later = [version for version in known if version > newest]
-    if later or hinted > newest:
-        path = place.manifest(newest + 1)
+    path = place.manifest(newest + 1)
+    if (later or hinted > newest) and not place.store.exists(path):
         seen = f"{len(later):,} later ones exist" if later else f"{place.store.uri(place.hint)} names {hinted}"
         what = (
             f"the manifest {newest + 1}, {place.store.uri(path)}, is missing, but {seen}; readers take {newest} for "

@@ -85,13 +85,13 @@ def _forgotten(snapshot: Snapshot, known: list[str]) -> Iterator[Finding]:
 
 
 def _settled(scene: ShardScene, key: KeyColumns) -> list[Finding]:
-    """Return what is found in a shard. Look again if the damage may be the work of a writer or a collection."""
+    """Return what is found in a shard. Look again if a writer or a collection was at work on what seems wrong."""
     found: list[Finding] = []
     for _ in range(_ATTEMPTS):
         try:
             before = manifest_versions(scene.place)
             found = _look(scene, key)
-            if not any(finding.is_damage for finding in found) or manifest_versions(scene.place) == before:
+            if all(finding.subject.cause is None for finding in found) or manifest_versions(scene.place) == before:
                 break
         except (LanceError, OSError) as error:
             found = [scene.unread(error, scene.place.root, "mend the other damage, and check again")]
