@@ -18,37 +18,57 @@ _BLOCKS = FILTER_BYTES // 32
 _SALTS: Final = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], np.uint32
 )
+#: First bit of each word of a block.
+_WORDS: Final = np.arange(0, 256, 32, dtype=np.uint32)
+#: Keys that are hashed together: integers, so that intermediate results stay in the caches of the processor, and other
+#: keys, of which those of one length are hashed together.
+_ROWS, _MIXED_ROWS = 1 << 13, 1 << 17
 _Words = NDArray[np.uint64]
 _NOTHING, _NULL, _PRESENT = (pa.scalar(each, pa.binary()) for each in (b"", b"\x01", b"\x00"))
 
 
 def key_filter(columns: Sequence[pa.Array]) -> bytes:
     """Return the filter of keys, given their columns; without columns it is empty."""
-    words = np.zeros((_BLOCKS, 8), np.uint32)
-    if columns:
-        hashes = key_hashes(columns)
+    bits = np.zeros(FILTER_BYTES * 8, bool)
+    step = _ROWS if len(columns) == 1 and pa.types.is_integer(columns[0].type) else _MIXED_ROWS
+    for start in range(0, len(columns[0]) if columns else 0, step):
+        hashes = key_hashes([column.slice(start, step) for column in columns])
         blocks = ((hashes >> np.uint64(32)) * np.uint64(_BLOCKS)) >> np.uint64(32)
-        low = hashes.astype(np.uint32)
-        bits = np.uint32(1) << ((low[:, None] * _SALTS) >> np.uint32(27))
-        np.bitwise_or.at(words, blocks.astype(np.int64), bits)
-    return words.astype("<u4").tobytes()
+        places = (hashes.astype(np.uint32)[:, None] * _SALTS) >> np.uint32(27)
+        bits[places + _WORDS + (blocks.astype(np.uint32) << np.uint32(8))[:, None]] = True
+    return np.packbits(bits, bitorder="little").tobytes()
 
 
 def key_hashes(columns: Sequence[pa.Array]) -> _Words:
     """Return the hash of each key."""
+    numbers = _number_words(columns[0]) if len(columns) == 1 else None
+    if numbers is not None:
+        return _siphash(numbers)
     parts = [_parts(column) for column in columns]
     rows = len(columns[0])
     lengths = np.sum([part[1] for part in parts], axis=0)
     hashes = np.empty(rows, np.uint64)
     for length in np.unique(lengths).tolist():
         chosen = np.flatnonzero(lengths == length)
-        content = np.zeros((len(chosen), length), np.uint8)
+        content = np.zeros((len(chosen), (length // 8 + 1) * 8), np.uint8)
         at = np.zeros(len(chosen), np.int64)
         for data, sizes, starts in parts:
             _place(content, at, data, starts[chosen], sizes[chosen])
             at += sizes[chosen]
-        hashes[chosen] = _siphash(content)
+        content[:, -1] = length & 0xFF
+        hashes[chosen] = _siphash([np.ascontiguousarray(word) for word in content.view("<u8").T])
     return hashes
+
+
+def _number_words(column: pa.Array) -> list[_Words] | None:
+    """Return the words that are hashed for integers without nulls; None for other keys."""
+    if column.null_count or column.type not in (pa.int32(), pa.int64()):
+        return None
+    numbers = column.to_numpy()
+    if column.type == pa.int32():
+        return [(numbers.view(np.uint32).astype(np.uint64) << np.uint64(8)) | np.uint64(5 << 56)]
+    wide = numbers.view(np.uint64)
+    return [wide << np.uint64(8), (wide >> np.uint64(56)) | np.uint64(9 << 56)]
 
 
 def _place(
@@ -59,6 +79,10 @@ def _place(
     sizes: NDArray[np.int64],
 ) -> None:
     """Copy the bytes of one column into the rows of the target."""
+    if (sizes == sizes[0]).all() and (at == at[0]).all():
+        width = np.arange(sizes[0])
+        target[:, at[0] : at[0] + sizes[0]] = data[starts[:, None] + width]
+        return
     total = int(sizes.sum())
     within = np.arange(total) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     rows = np.repeat(np.arange(len(sizes)), sizes)
@@ -100,20 +124,14 @@ def _rotated(values: _Words, bits: int) -> _Words:
     return (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
 
 
-def _siphash(content: NDArray[np.uint8]) -> _Words:
-    """Return SipHash-1-3 with a key of zeros of each row; all rows have the same length."""
-    rows, length = content.shape
-    words = length // 8
-    padded = np.zeros((rows, (words + 1) * 8), np.uint8)
-    padded[:, :length] = content
-    padded[:, -1] = length & 0xFF
-    blocks = padded.view("<u8")
+def _siphash(words: Sequence[_Words]) -> _Words:
+    """Return SipHash-1-3 with a key of zeros of rows, given their words, the last of which end with their length."""
+    rows = len(words[0])
     state = [
         np.full(rows, start, np.uint64)
         for start in (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
     ]
-    for word in range(words + 1):
-        block = blocks[:, word]
+    for block in words:
         state[3] = state[3] ^ block
         _round(state)
         state[0] = state[0] ^ block

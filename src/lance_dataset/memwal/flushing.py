@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_dataset.changes.write.fragment_files import WriteOptions, write_fragment_files
 from lance_dataset.index.files import NewIndexFolder
@@ -61,10 +62,13 @@ def write_sstable(place: ShardPlace, memtable: Memtable, base: Manifest, indices
     schema = sstable_schema(base.schema, memtable.key, base.max_field_id)
     options = WriteOptions(base.storage_version, max_rows_per_file=_UNLIMITED, max_bytes_per_file=_UNLIMITED)
     fragments, written = write_fragment_files(place.store, root, schema, rows.to_batches(), options)
-    if memtable.key:
-        fragments = [_without_older(place, root, fragments[0], memtable.key, rows)]
-        _write_key_index(place, root, memtable.key, rows, base.schema)
     columns = [rows.column(name).combine_chunks() for name in memtable.key.names]
+    if memtable.key:
+        newest = newest_rows(memtable.key.array(rows))
+        if len(newest) < rows.num_rows:
+            fragments = [_without_older(place, root, fragments[0], rows.num_rows, newest)]
+            columns = [column.take(pa.array(newest)) for column in columns]
+        _write_key_index(place, root, memtable.key, rows, base.schema)
     place.store.put(f"{root}/{KEY_FILTER}", key_filter(columns))
     operation = Overwrite(written, tuple(fragments), {}, (), base.storage_version)
     manifest = first_manifest(operation, storage_version=base.storage_version, stable_row_ids=False)
@@ -76,12 +80,9 @@ def write_sstable(place: ShardPlace, memtable: Memtable, base: Manifest, indices
     return SsTable(memtable.generation, name, memtable.num_bytes, rows.num_rows, key_bytes, marks)
 
 
-def _without_older(place: ShardPlace, root: str, fragment: Fragment, key: KeyColumns, rows: pa.Table) -> Fragment:
+def _without_older(place: ShardPlace, root: str, fragment: Fragment, rows: int, newest: NDArray[np.int64]) -> Fragment:
     """Mark all rows of a fragment as deleted that are not the last of their keys."""
-    newest = newest_rows(key.array(rows))
-    if len(newest) == rows.num_rows:
-        return fragment
-    older = np.ones(rows.num_rows, bool)
+    older = np.ones(rows, bool)
     older[newest] = False
     deletions = write_deletions(place.store, root, 0, 1, np.flatnonzero(older).astype(np.uint32))
     return replace(fragment, deletion_file=deletions)
