@@ -82,6 +82,21 @@ def test_details() -> None:
     assert encode_details(unsharded).value.hex() == known
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.int32(), pa.string(), pa.binary()])
+def test_filters_of_many_keys(kind: pa.DataType) -> None:
+    """A filter is the union of those of its keys, whether these are hashed together, with nulls, or in slices."""
+    numbers = pa.array(np.arange(-9000, 9000) * 7919, pa.int32())
+    texts = numbers if pa.types.is_integer(kind) else numbers.cast(pa.string())
+    column = texts.cast(kind)
+    parts = [np.frombuffer(key_filter([column.slice(start, 500)]), np.uint8) for start in range(0, 18000, 500)]
+    whole = key_filter([column])
+    assert whole == np.bitwise_or.reduce(parts).tobytes()
+    assert whole == key_filter([pa.concat_arrays([column.slice(17000), column])])
+    null = key_filter([pa.array([None], kind)])
+    both = np.frombuffer(whole, np.uint8) | np.frombuffer(null, np.uint8)
+    assert key_filter([pa.concat_arrays([column, pa.array([None], kind)])]) == both.tobytes()
+
+
 def test_key_hashes() -> None:
     known = [0x7467D6524C084857, 0xD8D0C7D906895713, 0xF066DD0237EA7875]
     assert key_hashes([pa.array([1, 2, 3])]).tolist() == known
