@@ -63,6 +63,7 @@ class IndexTable:
     def __init__(self, source: InputFile, where: str) -> None:
         self._reader = DataFileReader(source)
         self._columns: dict[str, ColumnReader] = {}
+        self._chosen: dict[tuple[str, ...] | None, tuple[tuple[Field, ...], pa.Schema]] = {}
         self.where = where
         self.schema = self._reader.schema
         self.num_rows = self._reader.num_rows
@@ -153,14 +154,20 @@ class IndexTable:
 
     def read(self, start: int = 0, stop: int | None = None, columns: Sequence[str] | None = None) -> pa.RecordBatch:
         """Read rows ``[start, stop)`` of all columns, or of the columns named."""
-        self.check_columns(columns or ())
+        key = None if columns is None else tuple(columns)
+        known = self._chosen.get(key)
+        chosen, schema = known if known is not None else self._chosen.setdefault(key, self._choose(key))
         stop = self.num_rows if stop is None else min(stop, self.num_rows)
+        arrays = [self._column(field).read(start, stop) for field in chosen]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _choose(self, columns: tuple[str, ...] | None) -> tuple[tuple[Field, ...], pa.Schema]:
+        """Return the fields and the schema of some columns in this order, of all for None."""
+        self.check_columns(columns or ())
         chosen = [field for field in self.schema.fields if columns is None or field.name in columns]
         if columns is not None:
             chosen.sort(key=lambda field: columns.index(field.name))
-        arrays = [self._column(field).read(start, stop) for field in chosen]
-        schema = Schema(tuple(chosen), {}).storage_arrow
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        return tuple(chosen), Schema(tuple(chosen), {}).storage_arrow
 
     def take(self, rows: NDArray[np.int64], column: str) -> pa.Array:
         """Take values of a column by row number, in any order."""

@@ -242,6 +242,9 @@ class TableReader:
     def is_live(self, addresses: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Return a mask of the addresses that belong to live rows."""
         live = np.zeros(len(addresses), bool)
+        if len(addresses) == 1:  # as lookups of keys ask for, which take less time than grouping
+            only = self.fragment(int(fragments_of(addresses)[0]))
+            return live if only is None else only.is_live(offsets_of(addresses))
         for fragment_id, mine in by_fragment(addresses):
             fragment = self.fragment(fragment_id)
             if fragment is not None:
