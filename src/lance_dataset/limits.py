@@ -10,10 +10,10 @@ import os
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from lance_dataset.errors import InvalidInputError, MemoryLimitError
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = [
     "BASE_MEMORY",

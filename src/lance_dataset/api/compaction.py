@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from lance_dataset.api.scanner.progress import ProgressOption, reported_progress
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.file.goals import StorageGoal
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.read.shown import Shown
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.fragment import FragmentMetadata

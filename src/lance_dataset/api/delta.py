@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ from lance_dataset.api.scanner.scanner import LanceScanner
 from lance_dataset.arguments import checked_integer
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.secrets import redacted
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import ResultLimit
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS, FragmentReader
 from lance_dataset.read.projection import Projection, project, with_system_columns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from lance_dataset.arguments import checked_integer
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.legacy import LegacyFile
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.table.fragment_list import FragmentList

@@ -9,10 +9,11 @@ keys, so they are read through Arrow's C data interface.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["SerializedExpression", "serialized"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +33,7 @@ from lance_dataset.expr.tree import (
     Or,
 )
 from lance_dataset.expr.type_rules import common_type, is_text, plain_type
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["arrow_tree"]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import pyarrow as pa
+
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["Function", "Kind"]
 

@@ -7,7 +7,6 @@ parameterization.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Generic, TypeVar
 
@@ -30,6 +29,7 @@ from lance_dataset.expr.tree import (
     Or,
 )
 from lance_dataset.expr.type_rules import is_text
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["BySchema", "FilterShape"]
 

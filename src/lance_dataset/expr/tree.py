@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from decimal import Decimal
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from lance_dataset.expr.function import Function
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = [
     "And",

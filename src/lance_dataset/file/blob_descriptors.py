@@ -7,13 +7,13 @@ the data file gives it an array of descriptors, its *prepared form*, instead of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError, OutOfRangeError
 from lance_dataset.file.options import BLOB_V2
 from lance_dataset.io.base import ObjectStore, OutputFile, is_plain_path
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.types.schema import EXTENSION_NAME
 
 __all__ = [

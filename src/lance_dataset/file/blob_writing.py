@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ from lance_dataset.file.blob_output import write_values
 from lance_dataset.file.column import WriteBuffer
 from lance_dataset.file.options import BLOB_THRESHOLDS, is_blob_v2
 from lance_dataset.io.base import InputFile, OutputFile
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.threads.pools import storage_pool
 from lance_dataset.threads.tasks import Background
 from lance_dataset.types.schema import Field, Schema

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.file.stored_test import StoredTest
 from lance_dataset.file.take_shape import take_shape
 from lance_dataset.file.zones import Zones
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import take_pages
 from lancecodec.take import ColumnTaker
 

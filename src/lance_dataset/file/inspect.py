@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 from google.protobuf.message import DecodeError, Message
 
 from lance_dataset._proto import encodings21_pb2, encodings23_pb2, encodings_pb2
 from lance_dataset.file.container import FileMetadata
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = [
     "ColumnStatistics",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from lance_dataset.errors import InvalidInputError
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.types.schema import EXTENSION_NAME, Field
 
 __all__ = [

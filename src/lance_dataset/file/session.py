@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from lance_dataset.file.standalone import LanceFileReader, LanceFileWriter
 from lance_dataset.io.base import is_plain_path
 from lance_dataset.io.catalogs import options_of_table
 from lance_dataset.io.resolve import resolve
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["LanceFileSession", "ListResult"]
 

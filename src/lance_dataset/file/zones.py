@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["Zones"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import abc
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, MissingFileError
 from lance_dataset.io.statistics import IOCounter
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
 from lancecodec.blocks import FileBlocks
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lance_dataset.errors import InvalidInputError
@@ -11,6 +11,7 @@ from lance_dataset.io.external.base import required_package
 from lance_dataset.io.external.catalog import answer_field
 from lance_dataset.io.uris import file_path
 from lance_dataset.io.vended import VendedOptions
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["CatalogTable", "check_catalog_pair", "declare_table", "describe_table", "is_in_catalog", "options_of_table"]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lance_dataset.errors import InvalidInputError
 from lance_dataset.io.option_values import flag_option, number_option
 from lance_dataset.io.secrets import redacted
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = [
     "AZURE",

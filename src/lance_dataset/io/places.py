@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 from lance_dataset.io.cloud_options import AZURE, GCS, S3, StoreKind, is_credential, is_shared_option
 from lance_dataset.io.uris import LOCAL_SCHEMES, file_path, has_authority, split_scheme
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["Location", "is_absolute", "location_of", "options_elsewhere", "without_manifest_store"]
 

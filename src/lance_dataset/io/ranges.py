@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
+
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["MergedRange", "merge_ranges", "split_merged"]
 

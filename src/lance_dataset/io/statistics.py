@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
 from typing import ClassVar
+
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["IOCounter", "IOStats", "bytes_read_counter", "iops_counter", "process_statistics"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from lance_dataset.errors import CorruptFileError, InvalidInputError, MissingFileError, RowIndexError, UnsafePathError
 from lance_dataset.file.blob_fields import DESCRIPTOR
 from lance_dataset.io.base import InputFile, ObjectStore
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.table.fragment import DataFile
 from lance_dataset.table.paths import FileLocator
 

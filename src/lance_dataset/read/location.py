@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from lance_dataset.arguments import checked_integer
@@ -16,6 +16,7 @@ from lance_dataset.io.guarded import CommitLock, with_commit_lock, with_manifest
 from lance_dataset.io.resolve import check_options
 from lance_dataset.io.secrets import redacted
 from lance_dataset.io.vended import VendedOptions
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import UNLIMITED, ResultLimit
 from lance_dataset.read.session import Session
 from lance_dataset.table.base_access import checked_trust

@@ -5,12 +5,12 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.io.base import ObjectStore
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import UNLIMITED, ResultLimit
 from lance_dataset.locks import SharedLock
 from lance_dataset.read.blob_table import open_table

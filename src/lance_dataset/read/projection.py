@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from lance_dataset.errors import FieldNotFoundError, InvalidInputError, nearest_name_hint
 from lance_dataset.file.blob_fields import as_values, is_described, undescribed
 from lance_dataset.file.extensions import with_extensions
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.types.logical import user_schema

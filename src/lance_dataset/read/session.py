@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lance_dataset.arguments import checked_integer, refuse
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.guarded import external_manifests_of, plain_store
 from lance_dataset.io.resolve import resolve
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.metadata_cache import CacheStatistics, MetadataCache
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import NoneType
 from typing import Any, TypeAlias
 
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.guarded import CommitLock, commit_lock_of
 from lance_dataset.io.places import is_absolute
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.read.location import TableLocation
 from lance_dataset.read.projection import Projection, project_structs
 from lance_dataset.read.session import Session

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import overload
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, RowIndexError
 from lance_dataset.file.column import ColumnReader
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import UNLIMITED, ResultLimit
 from lance_dataset.memory import memory_limit
 from lance_dataset.properties import cached_property

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.read.shown import Shown
 from lance_dataset.table import fragment as table
 from lance_dataset.table.paths import deletion_name

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lance_dataset.arguments import check_count
 from lance_dataset.errors import InvalidInputError
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.table import index_metadata as table
 from lance_dataset.table.indices.coverage import coverage
 from lance_dataset.table.roaring import encode_bitmap

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["DocumentGranularity", "IndexConfig"]
 

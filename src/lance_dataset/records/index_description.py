@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, TypedDict
+
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = [
     "IndexDescription",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["IndexProgress"]
 

@@ -6,11 +6,12 @@ import uuid
 import warnings
 from abc import ABC
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.records.fragment import DataFile, FragmentMetadata
 from lance_dataset.records.index import Index, IndexFile
 from lance_dataset.records.schema import LanceSchema

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError, nearest_name_hint
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.table.cleanup.durations import format_duration
 from lance_dataset.table.manifest import BasePath
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError
 from lance_dataset.file.container import MAX_ROWS
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.row_ranges import RowRanges

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -14,6 +13,7 @@ from lance_dataset.errors import LanceError
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.file.stored_test import StoredTest
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import OutputColumn

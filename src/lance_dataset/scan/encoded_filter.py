@@ -11,7 +11,7 @@ those of `Filter.mask`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -22,6 +22,7 @@ from lance_dataset.expr.compiled import Filter
 from lance_dataset.expr.evaluate import Evaluator, compile_tree
 from lance_dataset.expr.tree import And, Call, Column, Constant, Expression, Or, walk
 from lance_dataset.file.dictionaries import decode_dictionary_array
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.scan.encoded_column import EncodedValues, decoded, is_encoded
 
 __all__ = ["columns_read", "mask_encoded"]

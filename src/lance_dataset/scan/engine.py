@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise
 from typing import TypeVar
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import MemoryLimitError
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import ResultMeter
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.open_together import open_together

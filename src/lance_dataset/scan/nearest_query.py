@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import InvalidInputError, OutOfRangeError, WrongTypeError, nearest_name_hint
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = [
     "DEFAULT_K",

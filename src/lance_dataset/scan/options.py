@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from lance_dataset.arguments import check_count
 from lance_dataset.errors import InvalidInputError, OutOfRangeError, UnsupportedError, nearest_name_hint
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.memory import checked_limit
 from lance_dataset.scan.nearest_query import NearestQuery, VectorSearchQuery, query_of
 from lance_dataset.scan.queries import MinHashQuery

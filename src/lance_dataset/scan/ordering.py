@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.read.concatenate import join_arrays, take_chunked
 from lance_dataset.read.empty_batches import empty_batch
 from lance_dataset.read.projection import OutputColumn, Projection, project

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.read.projection import Projection
 from lance_dataset.scan.metrics import ScanMetrics
 from lance_dataset.scan.row_ranges import RowRanges

@@ -7,7 +7,6 @@ their bytes, dictionaries by their values, structs by their fields, and nulls co
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_dataset.errors import UnsupportedError
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.scan.request import Ordering
 
 __all__ = ["Bound", "check_sortable", "sort_indices", "sortable"]

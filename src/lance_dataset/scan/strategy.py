@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import ResultLimit
 from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.fragment_reader import FragmentReader

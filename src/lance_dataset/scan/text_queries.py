@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 import numpy as np
 
 from lance_dataset.errors import InvalidInputError, OutOfRangeError, WrongTypeError
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = [
     "BooleanQuery",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import UnsupportedError
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = [
     "LEGACY_VERSION",

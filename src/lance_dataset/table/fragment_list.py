@@ -7,7 +7,7 @@ fragments are available as arrays (`FragmentColumns`). Unchanged fragments are c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from typing import Any, overload
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import CorruptFileError, InvalidInputError
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
 from lance_dataset.table.fragment import Fragment, known_storage_version
 from lance_dataset.table.messages import (

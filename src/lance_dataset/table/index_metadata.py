@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from google.protobuf.any_pb2 import Any as AnyMessage
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["IndexDetails", "IndexFile", "IndexMetadata", "uuid_from_proto", "uuid_to_proto"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Protocol, TypeAlias, TypeVar, overload
 
@@ -14,6 +14,7 @@ from lance_dataset.file.blob_fields import described_schema
 from lance_dataset.file.legacy import with_dictionaries
 from lance_dataset.file.versions import DEFAULT_VERSION
 from lance_dataset.io.base import ObjectStore
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import check_memory
 from lance_dataset.properties import cached_property
 from lance_dataset.table.checks import check_fields, check_known_versions, check_manifest

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.table.fragment import DataFile, Fragment
 from lance_dataset.table.index_metadata import IndexDetails, IndexFile, IndexMetadata
 from lance_dataset.table.manifest import BasePath

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import check_memory
 from lance_dataset.table.fragment import DataFile
 from lance_dataset.table.messages import parse_message

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.blob_descriptors import DATA_SUFFIX, blob_name
 from lance_dataset.io.base import ObjectStore, is_plain_path, safe_join
 from lance_dataset.io.resolve import resolve
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.table.base_access import EXTERNAL, BaseAccess
 from lance_dataset.table.fragment import DataFile, DeletionFile
 from lance_dataset.table.manifest import BasePath

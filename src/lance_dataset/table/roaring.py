@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 import pyroaring
 
 from lance_dataset.errors import CorruptFileError, MemoryLimitError
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import BASE_MEMORY, check_memory
 
 __all__ = [

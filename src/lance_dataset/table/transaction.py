@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lance_dataset._proto import transaction_pb2
 from lance_dataset.errors import InvalidInputError, MissingFileError
 from lance_dataset.io.base import ObjectStore
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.messages import parse_message
 from lance_dataset.table.operation_messages import decode_operation, encode_operation

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from typing import TypeVar
 
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.threads.pools import SharedPool, cpu_count, cpu_pool
 from lance_dataset.threads.tasks import Task
 

@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from contextvars import copy_context
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Generic, TypeVar
 
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.threads.pools import SharedPool
 
 __all__ = ["Background", "Task", "drop"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import IO, Any, TypeAlias
 
 import pyarrow as pa
 
 from lance_dataset.errors import InvalidInputError, OutOfRangeError
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = [
     "Blob",

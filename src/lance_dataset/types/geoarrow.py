@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.types.logical import EXTENSION_NAME
 
 __all__ = ["BOX_BOUNDS", "DIMENSIONS", "GEOMETRY", "KINDS", "GeometryLayout", "coordinates_type", "geometry_layout"]

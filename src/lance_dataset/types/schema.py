@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
 import pyarrow as pa
 
 from lance_dataset._proto import file_pb2
 from lance_dataset.errors import CorruptFileError, FieldNotFoundError, SchemaError, UnsupportedError, nearest_name_hint
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
 from lance_dataset.types.blobs import register_type as register_blob_type
 from lance_dataset.types.logical import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from lance_dataset.arguments import check_count
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.blob_fields import is_described
 from lance_dataset.file.extensions import with_extensions
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
 from lance_dataset.read.projection import located_projection, with_blob_values
 from lance_dataset.read.table_reader import TableReader

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.scan.metrics import ScanMetrics
 
 __all__ = ["ScanStatistics", "statistics_of", "tell"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from lance_dataset.file.blob_descriptors import blob_name
 from lance_dataset.file.blob_writing import BlobOutput, External
 from lance_dataset.file.options import BLOB_V2
 from lance_dataset.io.base import InputFile, ObjectStore, OutputFile
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.table.paths import FileLocator, blob_folder
 from lance_dataset.types.schema import EXTENSION_NAME
 

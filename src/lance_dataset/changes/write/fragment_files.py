@@ -6,7 +6,6 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import cycle
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from lance_dataset.file.storage import storage_batch
 from lance_dataset.file.summary import DataFileSummary
 from lance_dataset.file.writer import DataFileWriter, LegacyFileWriter, LegacyWrite, open_writer
 from lance_dataset.io.base import ObjectStore, OutputFile
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.records.defaults import (
     DEFAULT_MAX_BYTES_PER_FILE,
     DEFAULT_MAX_ROWS_PER_FILE,

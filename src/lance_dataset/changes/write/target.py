@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from lance_dataset.file.options import is_blob_v2
 from lance_dataset.file.versions import resolve_version
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.io.guarded import CommitLock, with_commit_lock
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.read.fragment_reader import SYSTEM_COLUMNS
 from lance_dataset.read.location import TableLocation
 from lance_dataset.read.snapshot import Snapshot

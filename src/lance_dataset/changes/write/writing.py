@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from lance_dataset.changes.write.target import CommitOptions, WriteTarget
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError
 from lance_dataset.events import emit
 from lance_dataset.file.goals import StorageGoal, configured_goal
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.read.snapshot import Snapshot
 from lance_dataset.records.write_progress import FragmentWriteProgress
 from lance_dataset.table.commit.leftovers import ChangeFiles, data_files_of

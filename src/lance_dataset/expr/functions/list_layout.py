@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.expr.type_rules import common_type, is_list
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = [
     "ITEM_LIMIT",

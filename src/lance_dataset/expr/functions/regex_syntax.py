@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
 
 from lance_dataset.errors import UnsupportedError
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["Pattern", "rewrite", "translated"]
 

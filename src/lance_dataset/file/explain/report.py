@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 import pyarrow as pa
 
 from lance_dataset.file.explain.table import html_table, text_table
 from lance_dataset.file.sizes import size_text
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
 
 if TYPE_CHECKING:

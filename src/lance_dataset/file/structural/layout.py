@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import TypeAlias
 
 from lance_dataset.file.structural.encodings.base import Encoding
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = [
     "BlobLayout",

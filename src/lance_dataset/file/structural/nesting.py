@@ -8,13 +8,13 @@ fields of a struct may be in several files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.options import is_blob, is_blob_v2, is_packed
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
 from lance_dataset.types.logical import fixed_list_length
 from lance_dataset.types.schema import Field, Schema

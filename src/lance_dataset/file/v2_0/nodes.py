@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -12,6 +11,7 @@ from google.protobuf.message import DecodeError
 from lance_dataset._proto import encodings_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.page_encodings import cached_by_encoding
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import CodecError
 from lancecodec.fsst import SymbolTable
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import abc
 import importlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from lance_dataset.errors import UnsupportedError
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["LARGEST_VERSION", "ExternalManifests", "ManifestEntry", "required_package"]
 

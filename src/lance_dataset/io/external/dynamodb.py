@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +22,7 @@ from lance_dataset.errors import (
 )
 from lance_dataset.io.external.base import LARGEST_VERSION, ExternalManifests, ManifestEntry, required_package
 from lance_dataset.io.secrets import keep_secret, scrubbed
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["DynamoAccess", "DynamoManifests", "dynamo_manifests"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lance_dataset.arguments import check_count
 from lance_dataset.errors import InvalidInputError
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["Highlight", "checked_highlight"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_dataset.errors import InvalidInputError
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["FUSIONS", "Fused", "Fusion", "FusionMethod"]
 

@@ -9,13 +9,15 @@ zeros of both signs are equal.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = [
     "Truth",

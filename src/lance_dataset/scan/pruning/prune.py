@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -52,6 +51,7 @@ from lance_dataset.expr.tree import (
 )
 from lance_dataset.expr.type_rules import is_number, is_text
 from lance_dataset.file.zones import Zones
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.scan.pruning.cast_intervals import cast_always_succeeds, cast_is_monotone, cast_values
 from lance_dataset.scan.pruning.intervals import (
     Truth,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 from typing import TypeAlias
@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.expr.tree import And, Column, Comparison, Constant, Expression, OneOf, Or
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.pruning.prune import may_fail
 from lance_dataset.scan.request import ScanRequest

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.table.apply.lineage import stamped, without_lineage
 from lance_dataset.table.apply.numbering import check_file_versions, check_ids, new_fragments
 from lance_dataset.table.fragment import DataFile, Fragment

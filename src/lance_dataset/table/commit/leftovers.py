@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from lance_dataset.errors import CommitConflictError, LanceError
 from lance_dataset.io.base import ObjectStore, safe_join
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.table.fragment import DataFile, Fragment
 from lance_dataset.table.index_metadata import uuid_to_proto
 from lance_dataset.table.indices.coverage import parse_indices

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.table.roaring import decode_treemap
 
 __all__ = ["MovedRows", "Relocation", "RewrittenGroup"]

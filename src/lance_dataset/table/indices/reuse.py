@@ -10,11 +10,11 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from lance_dataset._proto import system_indices_pb2, table_pb2
 from lance_dataset.errors import CorruptFileError, InvalidInputError, UnsupportedError
 from lance_dataset.io.base import ObjectStore, safe_join
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.index_metadata import IndexDetails, IndexMetadata, uuid_from_proto
 from lance_dataset.table.indices.coverage import REUSE_INDEX, parse_indices

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
 from lance_dataset.table.fragment_list import FragmentList
 from lance_dataset.table.messages import locate_records, whole_range

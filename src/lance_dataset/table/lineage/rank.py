@@ -7,10 +7,11 @@ static trees and graphs, 1989). One level is enough, because 32 bits hold the co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["RankedBits"]
 

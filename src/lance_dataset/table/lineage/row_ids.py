@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from lance_dataset._proto import rowids_pb2
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
 from lance_dataset.table.lineage.row_versions import RowVersions
 from lance_dataset.table.lineage.segments import Range, Segment, Values, decode_segment

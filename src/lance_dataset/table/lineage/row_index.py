@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby, pairwise
 from typing import TypeAlias
@@ -28,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.table.lineage.plain_ids import PlainIds
 from lance_dataset.table.lineage.rank import RankedBits
 from lance_dataset.table.lineage.row_ids import RowIds

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from lance_dataset._proto import rowids_pb2
 from lance_dataset.errors import CorruptFileError
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import check_memory
 from lance_dataset.properties import cached_property
 

@@ -8,11 +8,11 @@ fragment, which happens if rows moved and two fragments list them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.table.lineage.row_versions import RowVersions
 from lance_dataset.table.lineage.segments import Runs
 

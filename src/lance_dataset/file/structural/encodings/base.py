@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.file.sizes import size_text
 from lance_dataset.file.structural.arrays import empty_array, fixed_array, value_bits
 from lance_dataset.file.take_shape import TakeShape
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import check_memory
 from lancecodec import take_pages
 from lancecodec.bitpacking import BLOCK_VALUES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from lance_dataset.file.structural.encodings.base import (
 from lance_dataset.file.structural.encodings.flat import flat_ends, flat_message
 from lance_dataset.file.structural.encodings.request import Candidate, EncodedChunks, Request, WordEncoding
 from lance_dataset.file.structural.encodings.values import Bytes, MeasuredWords, Words
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import CodecError, bitpacking, miniblock_levels, miniblock_values
 
 __all__ = ["InlineBitpacking", "OutOfLineBitpacking", "packed_entries"]

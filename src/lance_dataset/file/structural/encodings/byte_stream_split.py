@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from lance_dataset.errors import CorruptFileError
@@ -11,6 +10,7 @@ from lance_dataset.file.structural.encodings.base import ParsePart, StoredValues
 from lance_dataset.file.structural.encodings.flat import flat_ends, flat_message, parse_flat_part
 from lance_dataset.file.structural.encodings.request import EncodedChunks, Request, WordEncoding
 from lance_dataset.file.structural.encodings.values import Words
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import byte_stream_split, miniblock_values, statistics
 
 __all__ = ["ByteStreamSplit"]

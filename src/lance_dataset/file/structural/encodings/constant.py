@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate
 from lance_dataset.file.structural.encodings.base import Encoding, ParsePart
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import sequences
 
 __all__ = ["Constant"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.structural.encodings.base import Encoding, ParsePart
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import sequences
 
 __all__ = ["Dictionary"]

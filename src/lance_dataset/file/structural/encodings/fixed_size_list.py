@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -20,6 +19,7 @@ from lance_dataset.file.structural.encodings.flat import Flat, flat_ends
 from lance_dataset.file.structural.encodings.general import compressed
 from lance_dataset.file.structural.encodings.request import EncodedChunks, EncodedItems, Request
 from lance_dataset.file.structural.encodings.values import Bytes
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
 from lancecodec import bitmap, miniblock_values
 from lancecodec.fixed_size_list import Shape

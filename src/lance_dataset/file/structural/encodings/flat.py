@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +16,7 @@ from lance_dataset.file.structural.arrays import fixed_array, value_bits
 from lance_dataset.file.structural.encodings.base import MAX_BITS, ParsePart, StoredValues, check_no_compression
 from lance_dataset.file.structural.encodings.request import Candidate, EncodedChunks, Request, WordEncoding
 from lance_dataset.file.structural.encodings.values import Bytes, Words
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import flat, miniblock_levels, miniblock_values
 
 __all__ = ["Flat", "encode_bits", "flat_candidate", "flat_chunks", "flat_ends", "flat_message", "parse_flat_part"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from lance_dataset.file.structural.encodings.variable import (
     plan_chunks,
     text_chunks,
 )
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import CodecError, fsst
 
 __all__ = ["Fsst", "code_items", "forced_fsst"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_dataset.file.buffers import allocate
 from lance_dataset.file.structural.encodings.values import Strings
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import fsst
 
 __all__ = ["FsstCodes", "FsstTables", "fsst_codes"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from lance_dataset.file.structural.encodings.request import EncodedChunks, Encod
 from lance_dataset.file.structural.encodings.rle import Rle
 from lance_dataset.file.structural.encodings.values import Bytes, Strings
 from lance_dataset.file.structural.encodings.variable import Variable
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import check_memory, memory_allowance
 from lancecodec import OffsetOverflowError, bitpacking, general
 from lancecodec.general import Scheme

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from lance_dataset.file.structural.encodings.flat import flat_chunks, flat_messa
 from lance_dataset.file.structural.encodings.general import compressed
 from lance_dataset.file.structural.encodings.request import EncodedChunks, EncodedItems, Request, in_units
 from lance_dataset.file.structural.encodings.values import Bytes, fixed_bytes
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.types.schema import Field
 from lancecodec import bitmap, miniblock_values, packed
 from lancecodec.miniblock import Chunks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from lance_dataset.file.options import EncodingOptions
 from lance_dataset.file.structural.encodings.base import Encoding
 from lance_dataset.file.structural.encodings.fsst_tables import FsstTables
 from lance_dataset.file.structural.encodings.values import Bytes, MeasuredWords, Strings, Words
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import flat
 
 __all__ = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from lance_dataset.file.structural.encodings.constant import Constant
 from lance_dataset.file.structural.encodings.flat import Flat
 from lance_dataset.file.structural.encodings.request import Candidate, EncodedChunks, Request, WordEncoding
 from lance_dataset.file.structural.encodings.values import RUN_CUT, MeasuredWords, Words
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import bitpacking, miniblock_levels, miniblock_values, rle, sequences
 from lancecodec.statistics import FixedStatistics
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pyarrow as pa
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.structural.encodings.base import Encoding, ParsePart, word_bits
 from lance_dataset.file.structural.encodings.constant import Constant
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import sequences
 
 __all__ = ["Delta", "Range"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lance_dataset.file.buffers import aligned, allocate
 from lance_dataset.file.kinds import is_wide
 from lance_dataset.file.structural.arrays import value_bits
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import bitmap, statistics, variable
 from lancecodec.statistics import FixedStatistics
 

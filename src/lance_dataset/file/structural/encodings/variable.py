@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -35,6 +34,7 @@ from lance_dataset.file.structural.encodings.request import (
 )
 from lance_dataset.file.structural.encodings.values import Bytes, Strings
 from lance_dataset.file.take_shape import TakeShape
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import OffsetOverflowError, take_pages, variable
 from lancecodec.miniblock import Chunks
 from lancecodec.miniblock_values import VariableValues

@@ -7,7 +7,6 @@ is allocated for it, and only so many chunks are decompressed together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.structural.encodings.base import Encoding
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import MEMORY_PER_BYTE, check_memory, memory_allowance
 from lancecodec import CodecError
 from lancecodec.miniblock import Chunks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from lance_dataset.file.buffers import allocate, private_copy
 from lance_dataset.file.structural.encodings.base import Encoding
 from lance_dataset.file.structural.layout import Layer
 from lance_dataset.file.structural.nesting import Branch
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.types.logical import fixed_list_length
 from lancecodec import CodecError, take_pages
 from lancecodec.level_unraveler import LevelUnraveler

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
@@ -22,6 +22,7 @@ from lance_dataset.file.structural.read.dictionary import DictionaryValues, indi
 from lance_dataset.file.structural.read.levels import LeafValues, level_codec, list_levels
 from lance_dataset.file.structural.read.page import LeafPage, Page, expand_ranges, expand_rows
 from lance_dataset.file.take_shape import take_shape
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
 from lancecodec import CodecError, intervals, take_pages
 from lancecodec import levels as level_codecs

@@ -7,7 +7,6 @@ reports the error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from lance_dataset.file.structural.nesting import Branch
 from lance_dataset.file.structural.read.levels import LeafValues, assemble, level_codec
 from lance_dataset.file.structural.read.page import Page
 from lance_dataset.file.take_shape import TakeShape, take_shape
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import CodecError, take_pages
 from lancecodec.miniblock import Chunks, ChunkTable
 from lancecodec.miniblock_levels import Levels

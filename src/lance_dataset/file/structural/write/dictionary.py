@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -30,6 +30,7 @@ from lance_dataset.file.structural.encodings.request import (
 )
 from lance_dataset.file.structural.encodings.values import Bytes, Strings, Words, fixed_bytes, strings_of
 from lance_dataset.file.structural.encodings.variable import encode_entries
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.types.schema import Field
 from lancecodec import bitmap, bitpacking, dictionary, gather
 

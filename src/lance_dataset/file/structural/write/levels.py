@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from lance_dataset.file.structural.encodings.request import steps
 from lance_dataset.file.structural.encodings.rle import Rle
 from lance_dataset.file.structural.layout import Layer
 from lance_dataset.file.structural.nesting import Branch
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import bitpacking, level_builder, rle
 from lancecodec import levels as level_codec
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -16,6 +14,7 @@ from lance_dataset.file.structural.encodings.request import Bytes, EncodedChunks
 from lance_dataset.file.structural.layout import BlobLayout, FullZipLayout, Layer, Layout, MiniBlockLayout
 from lance_dataset.file.structural.write.levels import LevelStream, PageLevels, encode_levels
 from lance_dataset.file.structural.write.span import Span
+from lance_dataset.late_dataclass import dataclass
 from lancecodec import flat
 from lancecodec import levels as level_codec
 from lancecodec.fullzip import ZipLayout

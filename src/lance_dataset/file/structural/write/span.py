@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from lance_dataset.file.buffers import allocate, bitmap_at_zero
 from lance_dataset.file.kinds import is_binary_like, is_text, is_wide
 from lance_dataset.file.structural.nesting import Branch, Nest
 from lance_dataset.file.structural.write.levels import PageLevels, page_levels
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.types.schema import Field
 from lancecodec import bitmap, level_builder, statistics, utf8
 from lancecodec import levels as level_codec

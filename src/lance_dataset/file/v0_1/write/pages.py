@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from lance_dataset.file.v0_1.arrays import (
 )
 from lance_dataset.file.v0_1.layout import PageKind, bits_per_row, page_kind
 from lance_dataset.io.base import OutputFile
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.types.schema import Field
 from lancecodec import CodecError, utf8
 

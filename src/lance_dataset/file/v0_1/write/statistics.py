@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
 import numpy as np
@@ -16,6 +16,7 @@ from lance_dataset.file.v0_1.layout import PageKind, page_kind
 from lance_dataset.file.v0_1.write.bounds import batch_bounds, has_bounds
 from lance_dataset.file.v0_1.write.pages import Bounds, FieldPages, Leaf, field_pages, write_pages
 from lance_dataset.io.base import OutputFile
+from lance_dataset.late_dataclass import dataclass
 from lance_dataset.types.logical import logical_from_arrow
 from lance_dataset.types.schema import Field, Schema
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -22,6 +22,7 @@ from lance_dataset.file.structural.layout import (
 )
 from lance_dataset.file.v2_1.messages import parse_page_layout as parse_stable
 from lance_dataset.file.v2_1.pre.encodings import WRITERS, parse_message, to_stable
+from lance_dataset.late_dataclass import dataclass
 
 __all__ = ["PRE_LAYOUT", "PreLayout", "parse_page_layout"]
 
