@@ -25,41 +25,7 @@ cdef extern from "kernels/gather.h" nogil:
     void lc_gather_block(const uint8_t *entries, int64_t width, const uint8_t *codes, int64_t code_width, int64_t n,
                          uint8_t *out)
 
-cdef extern from "kernels/miniblock_fixed.h" nogil:
-    int LC_VALUE_FLAT, LC_VALUE_INLINE, LC_VALUE_RLE, LC_VALUE_SPLIT
-    ctypedef struct lc_value_codec:
-        int64_t kind
-        int64_t bits
-        int64_t buffer
-
-cdef extern from "kernels/miniblock_levels.h" nogil:
-    int LC_LEVEL_NONE, LC_LEVEL_FLAT, LC_LEVEL_INLINE, LC_LEVEL_RLE, LC_LEVEL_OUT_OF_LINE
-    ctypedef struct lc_level_codec:
-        int64_t kind
-        int64_t width
-        int64_t top
-
 cdef extern from "kernels/plain_columns.h" nogil:
-    int64_t LC_PLAIN_WIDTH
-    ctypedef struct lc_plain_column:
-        lc_value_codec codec
-        int64_t bits
-        int64_t buffers
-        int large
-        lc_level_codec definition
-        lc_bytes words
-        lc_bytes values
-        lc_bytes dictionary
-        int64_t entries_kind
-        int64_t entries
-    ctypedef struct lc_plain_scratch:
-        int64_t *starts
-        int64_t *firsts
-        const uint8_t **data
-        uint8_t *chunk
-        uint8_t *levels
-        uint8_t *indices
-        uint8_t *entries
     int64_t lc_plain_bytes(const lc_plain_column *column, int64_t n)
     int lc_plain_scan(const lc_plain_column *column, int64_t rows, int64_t a, int64_t b,
                       const lc_plain_scratch *scratch, uint8_t *out, uint8_t *validity, int64_t *nulls)
@@ -78,12 +44,8 @@ cdef extern from "kernels/records.h" nogil:
     int lc_record_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
 
 cdef enum:
-    ROWS = 1 << 15
     ALIGNMENT = 64
-    MOST_BUFFERS = 3
     MOST_PACKED = 1024
-    PLACED = 64
-    OTHER = -1
 
 #: Codec of values side by side in the only buffer of a page.
 IN_PLACE = PLACED
@@ -101,24 +63,6 @@ cdef enum:
     PAGE_PRIORITY = 5
     DIRECT = 2
     CONTENT = 1
-
-cdef struct Slice:
-    const uint8_t *data
-    int64_t size
-
-#: A column as its metadata has it.
-cdef struct Found:
-    Slice column, page
-    uint64_t offsets[MOST_BUFFERS]
-    uint64_t sizes[MOST_BUFFERS]
-    int64_t buffers
-    uint64_t length
-
-#: A column with its plan; `kind` is that of the codec, or PLACED, and OTHER unless the column is plain.
-cdef struct Column:
-    int64_t kind
-    lc_plain_column page
-
 
 # -- metadata ------------------------------------------------------------------------------------------------------
 
@@ -231,11 +175,107 @@ cdef bint has_known_dictionary(const lc_plain_column *page) noexcept:
     return entries and page.entries_kind == LC_VALUE_FLAT and page.entries <= ROWS
 
 
+cdef lc_bytes buffer(ByteView file, const Found *found, int64_t number) noexcept:
+    cdef lc_bytes out
+    out.data, out.size = file.data + found.offsets[number], found.sizes[number]
+    return out
+
+
+cdef bint is_aligned(const lc_plain_column *page) noexcept:
+    cdef int64_t width = page.bits // 8
+    return <uintptr_t>page.values.data % <uintptr_t>min(width & -width, 8) == 0
+
+
+cdef bint decode_entries(source, list kept, lc_plain_column *page, decode, int64_t position) except -1:
+    """Have the entries of a dictionary decoded. Return False if they are damaged."""
+    cdef ByteView view
+    decoded = decode(source, position, page.dictionary.size)
+    if decoded is None:
+        return False
+    view = readable(decoded)
+    kept.append(view)
+    page.dictionary.data, page.dictionary.size = view.data, view.size
+    return True
+
+
+cdef int describe(ByteView file, source, list kept, int64_t rows, const Found *found, tuple plan,
+                  Column *column) except -1:
+    """Describe a column if its page fits its plan; otherwise, its kind stays as it is.
+
+    Entries of a dictionary that the plan has a function for are decoded from the source of the file, and kept.
+    """
+    cdef lc_plain_column *page = &column.page
+    cdef int64_t kind, word, i
+    cdef bint large
+    cdef double least
+    kind, page.bits, page.codec.bits, page.buffers, large, least, levels, entries = plan
+    page.codec.kind, page.large = kind, large
+    if levels is not None:
+        page.definition.kind, page.definition.width = levels
+        page.definition.top = 1
+        if not has_known_levels(&page.definition):
+            return 0
+    else:
+        page.definition.kind = LC_LEVEL_NONE
+    decode = None
+    if entries is not None:
+        page.entries_kind, page.entries, decode = entries
+    if not is_known(kind, page.codec.bits, page.buffers) or (
+        not has_known_dictionary(page) if entries is not None else page.bits != page.codec.bits
+    ):
+        return 0
+    if found.buffers != (1 if kind == PLACED else 2) + (entries is not None):
+        return 0
+    for i in range(found.buffers):
+        if not is_inside(found.offsets[i], found.sizes[i], file.size):
+            return 0
+    page.values = buffer(file, found, 0 if kind == PLACED else 1)
+    if kind != PLACED:
+        page.words = buffer(file, found, 0)
+    if entries is not None:
+        page.dictionary = buffer(file, found, 2)
+    if decode is not None and not decode_entries(source, kept, page, decode, found.offsets[2]):
+        return 0
+    if kind == PLACED:
+        if (
+            levels is None
+            and entries is None
+            and page.bits % 8 == 0
+            and page.values.size == rows * (page.bits // 8)
+            and is_aligned(page)
+        ):
+            column.kind = kind
+        return 0
+    word = 4 if large else 2
+    if (
+        page.words.size % word == 0
+        and page.words.size // word <= rows
+        and rows * least <= 8.0 * page.values.size
+    ):
+        column.kind = kind
+    return 0
+
+
 # -- values --------------------------------------------------------------------------------------------------------
 
 
 cdef int64_t padded(int64_t size) noexcept nogil:
     return (size + ALIGNMENT - 1) & ~<int64_t>(ALIGNMENT - 1)
+
+
+cdef int64_t scratch_size(int64_t rows, int64_t items) noexcept nogil:
+    """Return the bytes of memory to decode columns with; `items` are decoded at a time."""
+    return 24 * (rows + 1) + rows * LC_PLAIN_WIDTH + 10 * max(items, rows) + 8 * MOST_PACKED
+
+
+cdef void divide(uint8_t *memory, int64_t rows, int64_t items, lc_plain_scratch *out) noexcept nogil:
+    """Divide memory to decode columns with."""
+    cdef int64_t words = 8 * (rows + 1), chunk = rows * LC_PLAIN_WIDTH, most = max(items, rows)
+    out.starts, out.firsts = <int64_t *>memory, <int64_t *>(memory + words)
+    out.data, out.indices = <const uint8_t **>(memory + 2 * words), memory + 3 * words
+    out.entries = out.indices + 8 * most
+    out.chunk = out.entries + 8 * MOST_PACKED
+    out.levels = out.chunk + chunk
 
 
 @cython.no_gc  # cannot be part of a reference cycle
@@ -330,81 +370,8 @@ cdef class PlainColumns:
         if key not in plans:
             plans[key] = plan_of(*key)
         if plans[key] is not None:
-            self.fill(column, &found, plans[key])
+            describe(self.file, self.source, self.kept, self.rows, &found, plans[key], column)
         return 0
-
-    cdef int fill(self, Column *column, const Found *found, tuple plan) except -1:
-        """Describe a column if its page fits its plan."""
-        cdef lc_plain_column *page = &column.page
-        cdef int64_t kind, word, i
-        cdef bint large
-        cdef double least
-        kind, page.bits, page.codec.bits, page.buffers, large, least, levels, entries = plan
-        page.codec.kind, page.large = kind, large
-        if levels is not None:
-            page.definition.kind, page.definition.width = levels
-            page.definition.top = 1
-            if not has_known_levels(&page.definition):
-                return 0
-        else:
-            page.definition.kind = LC_LEVEL_NONE
-        decode = None
-        if entries is not None:
-            page.entries_kind, page.entries, decode = entries
-        if not is_known(kind, page.codec.bits, page.buffers) or (
-            not has_known_dictionary(page) if entries is not None else page.bits != page.codec.bits
-        ):
-            return 0
-        if found.buffers != (1 if kind == PLACED else 2) + (entries is not None):
-            return 0
-        for i in range(found.buffers):
-            if not is_inside(found.offsets[i], found.sizes[i], self.file.size):
-                return 0
-        page.values = self.buffer(found, 0 if kind == PLACED else 1)
-        if kind != PLACED:
-            page.words = self.buffer(found, 0)
-        if entries is not None:
-            page.dictionary = self.buffer(found, 2)
-        if decode is not None and not self.decode_entries(page, decode, found.offsets[2]):
-            return 0
-        if kind == PLACED:
-            if (
-                levels is None
-                and entries is None
-                and page.bits % 8 == 0
-                and page.values.size == self.rows * (page.bits // 8)
-                and self.is_aligned(page)
-            ):
-                column.kind = kind
-            return 0
-        word = 4 if large else 2
-        if (
-            page.words.size % word == 0
-            and page.words.size // word <= self.rows
-            and self.rows * least <= 8.0 * page.values.size
-        ):
-            column.kind = kind
-        return 0
-
-    cdef bint decode_entries(self, lc_plain_column *page, decode, int64_t position) except -1:
-        """Have the entries of a dictionary decoded. Return False if they are damaged."""
-        cdef ByteView view
-        decoded = decode(self.source, position, page.dictionary.size)
-        if decoded is None:
-            return False
-        view = readable(decoded)
-        self.kept.append(view)
-        page.dictionary.data, page.dictionary.size = view.data, view.size
-        return True
-
-    cdef lc_bytes buffer(self, const Found *found, int64_t number) noexcept:
-        cdef lc_bytes out
-        out.data, out.size = self.file.data + found.offsets[number], found.sizes[number]
-        return out
-
-    cdef bint is_aligned(self, const lc_plain_column *page) noexcept:
-        cdef int64_t width = page.bits // 8
-        return <uintptr_t>page.values.data % <uintptr_t>min(width & -width, 8) == 0
 
     def in_place(self):
         """Find the columns whose values can be used where they are.
@@ -507,15 +474,10 @@ cdef class PlainColumns:
     cdef uint8_t *scratch(self, int64_t items, lc_plain_scratch *out) except NULL:
         """Allocate memory to decode columns with; `items` are decoded at a time."""
         cdef int64_t rows = max(min(self.rows, ROWS), 0)  # of plain columns; there are none of more rows
-        cdef int64_t words = 8 * (rows + 1), chunk = rows * LC_PLAIN_WIDTH, most = max(items, rows)
-        cdef uint8_t *memory = <uint8_t *>PyMem_Malloc(3 * words + chunk + 10 * most + 8 * MOST_PACKED)
+        cdef uint8_t *memory = <uint8_t *>PyMem_Malloc(scratch_size(rows, items))
         if memory == NULL:
             raise MemoryError()
-        out.starts, out.firsts = <int64_t *>memory, <int64_t *>(memory + words)
-        out.data, out.indices = <const uint8_t **>(memory + 2 * words), memory + 3 * words
-        out.entries = out.indices + 8 * most
-        out.chunk = out.entries + 8 * MOST_PACKED
-        out.levels = out.chunk + chunk
+        divide(memory, rows, items, out)
         return memory
 
     def read(self, int64_t first, int64_t last, int64_t start, int64_t stop, out):

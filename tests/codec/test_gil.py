@@ -62,7 +62,13 @@ BRIEF = {
 SIZES = {"SIZE": 8 << 20, "LARGE": 1 << 21, "ROWS": 1 << 14, "POOL": 2_000}
 PATIENCE = 20.0
 #: Functions that make an object of each thing they read, for which they need the GIL.
-MAKES_OBJECTS = {"arrow_file.only_batch", "manifests.scan", "metadata.scan_column", "plain_columns.find"}
+MAKES_OBJECTS = {
+    "arrow_file.only_batch",
+    "column_parts.find",
+    "manifests.scan",
+    "metadata.scan_column",
+    "plain_columns.find",
+}
 
 
 def test_free_threading_is_not_declared() -> None:

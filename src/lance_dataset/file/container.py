@@ -147,6 +147,7 @@ class FileMetadata:
         self._check_tables(column_start, cmo, gbo, globals_, columns)
         self.footer_version: tuple[int, int] = (major, minor)
         self.num_columns: int = columns
+        self.column_table_start: int = cmo
         self._column_table = source.read(cmo, columns * _TABLE_ENTRY.size)
         self._global_table = source.read(gbo, globals_ * _TABLE_ENTRY.size)
         if not metadata.entries_fit(self._column_table, column_start, cmo, cmo - column_start):

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.column import ColumnEncoder, ColumnReader, WriteBuffer
 from lance_dataset.file.container import FileMetadata
-from lance_dataset.file.plain_columns import PlainColumns
+from lance_dataset.file.plain_columns import ColumnPart, JoinedParts, PlainColumns
 from lance_dataset.file.v0_1.container import LegacyFile
 from lance_dataset.types.schema import Field, Schema
 
@@ -44,6 +44,9 @@ class PagedFamily(EncodingFamily, Protocol):
         self, metadata: FileMetadata, fields: Sequence[Field], indices: Sequence[int], num_rows: int
     ) -> PlainColumns | None:
         """Find the columns of some fields that can be read together, None if the version has none."""
+
+    def join_parts(self, parts: Sequence[ColumnPart], field: Field) -> list[JoinedParts]:
+        """Read the parts of a field that are small plain pages together; the others are to be read by themselves."""
 
     def open_encoder(self, field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> ColumnEncoder:
         """Open an encoder of a top-level field whose columns start at `first_column`."""

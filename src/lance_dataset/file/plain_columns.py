@@ -1,14 +1,19 @@
-"""The interface of columns of a file that are read together."""
+"""The interfaces of columns that are read together: columns of a file, and a column of many files."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["PlainColumns"]
+from lance_dataset.file.container import FileMetadata
+
+__all__ = ["ColumnPart", "JoinedParts", "PlainColumns"]
+
+#: Number of the first of some neighbouring parts, number after the last one, and the values of all of them.
+JoinedParts: TypeAlias = "tuple[int, int, pa.Array]"
 
 
 class PlainColumns(Protocol):
@@ -19,3 +24,28 @@ class PlainColumns(Protocol):
 
     def take(self, rows: NDArray[np.int64]) -> list[pa.Array | None]:
         """Return the values of each column at ascending rows as one array, None for columns left out."""
+
+
+class ColumnPart(NamedTuple):
+    """Rows of a column of a file.
+
+    Attributes
+    ----------
+    file
+        The file.
+    mapped
+        All bytes of the file.
+    column
+        The column.
+    rows
+        Number of rows of the file.
+    start, stop
+        Range ``[start, stop)`` of the rows.
+    """
+
+    file: FileMetadata
+    mapped: pa.Buffer
+    column: int
+    rows: int
+    start: int
+    stop: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import TypeAlias
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
@@ -11,12 +12,12 @@ from lance_dataset.file.blob_fields import with_descriptors
 from lance_dataset.file.column import ColumnReader, NullColumn
 from lance_dataset.file.container import MAGIC, FileMetadata
 from lance_dataset.file.families import family_of, paged_family_of, stored_indices
-from lance_dataset.file.plain_columns import PlainColumns
+from lance_dataset.file.plain_columns import ColumnPart, JoinedParts, PlainColumns
 from lance_dataset.file.v0_1.container import LEGACY_PAIRS, LegacyFile
 from lance_dataset.io.base import InputFile
 from lance_dataset.types.schema import Field, Schema
 
-__all__ = ["DataFile", "DataFileReader", "open_fragment_column", "open_metadata", "open_plain_columns"]
+__all__ = ["DataFile", "DataFileReader", "join_parts", "open_fragment_column", "open_metadata", "open_plain_columns"]
 
 
 #: An open data file of any version.
@@ -105,6 +106,31 @@ def open_plain_columns(
     if not isinstance(file, FileMetadata):
         return None
     return paged_family_of(file.version).open_plain_columns(file, fields, indices, num_rows)
+
+
+def join_parts(parts: Sequence[ColumnPart], field: Field) -> list[JoinedParts]:
+    """Read rows of one column of many files, as far as they can be read together.
+
+    Parameters
+    ----------
+    parts
+        Rows of mapped files.
+    field
+        The field of the column, without children.
+
+    Returns
+    -------
+    list of (int, int, pyarrow.Array)
+        The values of neighbours, each as the number of the first part, the number after the last one, and an array
+        without nulls. Other parts are to be read by themselves.
+    """
+    joined: list[JoinedParts] = []
+    start = 0
+    for family, found in groupby(parts, lambda part: paged_family_of(part.file.version)):
+        same = list(found)
+        joined += [(start + first, start + last, array) for first, last, array in family.join_parts(same, field)]
+        start += len(same)
+    return joined
 
 
 class DataFileReader:

@@ -15,7 +15,7 @@ from lance_dataset.file.blob_fields import as_pairs, described, is_resolved
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.container import MAX_ROWS, FileMetadata
 from lance_dataset.file.options import is_blob_v2
-from lance_dataset.file.plain_columns import PlainColumns
+from lance_dataset.file.plain_columns import ColumnPart, PlainColumns
 from lance_dataset.file.reader import DataFile as OpenFile
 from lance_dataset.file.reader import open_fragment_column, open_metadata, open_plain_columns
 from lance_dataset.file.versions import READABLE_VERSIONS
@@ -333,6 +333,20 @@ class FragmentReader:
             return None
         return open_plain_columns(self._open_checked(file), fields, indices, self.physical_rows)
 
+    def part(self, field: Field, start: int, stop: int) -> ColumnPart | None:
+        """Return rows of a top-level field to be read together with those of other fragments, or None if they cannot.
+
+        The field has no children and no metadata.
+        """
+        owner = None if self.fragment.overlays else self._owner(field.id)
+        if owner is None or owner[0].storage_version == LEGACY_VERSION:
+            return None
+        file = self._open_checked(owner[0])
+        mapped = file.source.mapped if isinstance(file, FileMetadata) else None
+        if not isinstance(file, FileMetadata) or mapped is None:
+            return None
+        return ColumnPart(file, mapped, owner[1], self.physical_rows, start, stop)
+
     def _is_before_blobs(self, field: Field) -> bool:
         """Return True if a file from before blobs of version 2 holds a field."""
         owner = self._owner(field.id)
@@ -355,7 +369,7 @@ class FragmentReader:
             )
         # A column can become required if all its nulls are in deleted rows, whose values stay in the files. In legacy
         # files, the nullability of the field tells null from empty, so it must stay.
-        if self.fragment.deletion_file is not None and not self._is_legacy:
+        if self.fragment.deletion_file is not None and not self.is_legacy:
             field = field.as_nullable()
         stored = {}
         for node in field.walk() if field.children else (field,):
@@ -375,7 +389,8 @@ class FragmentReader:
         return column
 
     @property
-    def _is_legacy(self) -> bool:
+    def is_legacy(self) -> bool:
+        """True if a data file is older than 2.0. Only such files have statistics of zones."""
         return any(file.storage_version == LEGACY_VERSION for file in self.fragment.files)
 
     def _open_checked(self, file: DataFile) -> OpenFile:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,15 +15,9 @@ from lance_dataset.scan.selection import Selection
 from lance_dataset.scan.strategy import ScanStrategy
 from lance_dataset.scan.windows import Window
 
-__all__ = ["check_selection", "is_checking"]
+__all__ = ["check_selection"]
 
-_VARIABLE = "LANCE_CHECK_SCANS"
 _SHOWN_ROWS = 5
-
-
-def is_checking() -> bool:
-    """Return True if ``LANCE_CHECK_SCANS`` is 1: filtered scans compute everything twice."""
-    return os.environ.get(_VARIABLE) == "1"
 
 
 def check_selection(window: Window, request: ScanRequest, plan: ScanStrategy, found: Selection) -> None:

@@ -17,7 +17,8 @@ from lance_dataset.limits import ResultMeter
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.open_together import open_together
 from lance_dataset.read.table_reader import TableReader
-from lance_dataset.scan.checking import check_selection, is_checking
+from lance_dataset.scan.check_mode import is_checking
+from lance_dataset.scan.checking import check_selection
 from lance_dataset.scan.page_release import Release
 from lance_dataset.scan.plain_values import plain_rows
 from lance_dataset.scan.request import ScanRequest

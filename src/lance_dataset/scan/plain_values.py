@@ -1,4 +1,4 @@
-"""Plain columns of wide tables, which are read together: a column by itself costs more than its values."""
+"""Plain columns of wide tables, or of many fragments, are read together: one by itself costs more than its values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import LanceError
+from lance_dataset.file.kinds import is_binary_like
+from lance_dataset.file.plain_columns import JoinedParts
+from lance_dataset.file.reader import join_parts
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import OutputColumn
-from lance_dataset.scan.checking import is_checking
+from lance_dataset.scan.check_mode import is_checking
 from lance_dataset.scan.selection import Selection
+from lance_dataset.scan.windows import Slice
 from lance_dataset.types.schema import Field
 
-__all__ = ["plain_range", "plain_rows"]
+__all__ = ["can_join", "plain_parts", "plain_range", "plain_rows"]
 
 #: Columns from which on they are read together.
 _MANY_COLUMNS = 16
@@ -54,6 +58,46 @@ def plain_rows(outputs: Sequence[OutputColumn], selection: Selection) -> dict[in
     return _read(part.fragment, wanted, 0, 0, rows)
 
 
+def can_join(field: Field) -> bool:
+    """Return True if `plain_parts` may be able to read a field."""
+    return not field.children and not field.metadata and field.blob is None
+
+
+def plain_parts(slices: Sequence[Slice], field: Field) -> list[JoinedParts]:
+    """Read the rows of a column in many fragments together, as far as they can be.
+
+    Returns
+    -------
+    list of (int, int, pyarrow.Array)
+        The values of neighbours, each as the number of the first slice, the number after the last one, and an array.
+        Other slices are to be read by themselves.
+    """
+    if not can_join(field):
+        return []
+    parts, places = [], []
+    for place, slice_ in enumerate(slices):
+        part = slice_.fragment.part(field, *slice_.ranges[0]) if len(slice_.ranges) == 1 else None
+        if part is not None:
+            parts.append(part)
+            places.append(place)
+    joined = []
+    for first, last, array in join_parts(parts, field):
+        # slices that cannot be read together may lie between those that can
+        if places[last - 1] - places[first] == last - 1 - first:
+            joined.append((places[first], places[last - 1] + 1, array))
+    if is_checking():
+        for first, last, array in joined:
+            _check_parts(slices[first:last], field, array)
+    return joined
+
+
+def _check_parts(slices: Sequence[Slice], field: Field, found: pa.Array) -> None:
+    base = 0
+    for slice_ in slices:
+        _check(slice_.fragment, field, slice_.rows, found.slice(base, slice_.width))
+        base += slice_.width
+
+
 def _wanted(outputs: Sequence[OutputColumn]) -> dict[int, Field]:
     return {
         number: output.field
@@ -90,4 +134,5 @@ def _check(fragment: FragmentReader, field: Field, rows: NDArray[np.int64], foun
 
 def _comparable(array: pa.Array) -> pa.Array:
     """Return the values as bytes, so that NaN equals itself."""
-    return array if pa.types.is_boolean(array.type) else array.view(pa.binary(array.type.byte_width))
+    as_it_is = pa.types.is_boolean(array.type) or is_binary_like(array.type)
+    return array if as_it_is else array.view(pa.binary(array.type.byte_width))

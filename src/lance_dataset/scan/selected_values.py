@@ -29,6 +29,7 @@ from lance_dataset.read.prefetch import Announcements, announce
 from lance_dataset.read.projection import OutputColumn
 from lance_dataset.read.row_taker import take_fields
 from lance_dataset.scan.encoded_column import EncodedColumn
+from lance_dataset.scan.plain_values import can_join, plain_parts
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.selection import Known, Selection
 from lance_dataset.scan.strategy import ScanStrategy
@@ -138,7 +139,7 @@ def taken_together(
         if field is None or output.path or id(field) in selection.known or id(field) in fields:
             continue
         takes = _forced(request, plan, field)
-        if plan.costs.prefers_take(field, selection.num_rows, width) if takes is None else takes:
+        if _prefers_take(selection, field, plan, width) if takes is None else takes:
             fields[id(field)] = field
     if len(fields) < _MANY_COLUMNS:
         return selection
@@ -151,6 +152,14 @@ def taken_together(
         if array is not None
     }
     return selection.knowing(found)
+
+
+def _prefers_take(selection: Selection, field: Field, plan: ScanStrategy, width: int) -> bool:
+    """Return True to take the selected rows of a column one by one, False to read all `width` rows of their slices."""
+    count = len(selection.parts)
+    if count >= _MANY_PARTS and width < _APART_ROWS * count and plan.costs.is_mapped and can_join(field):
+        return False  # a take opens the column of each fragment, which takes longer than to decode it
+    return plan.costs.prefers_take(field, selection.num_rows, width)
 
 
 def _forced(request: ScanRequest, plan: ScanStrategy, field: Field) -> bool | None:
@@ -168,8 +177,7 @@ def _stored(
     if selection.places is None and len(parts) == 1:
         return _range_chunks(parts[0][0], field, encoded=encoded)
     if selection.places is not None and takes is None:
-        width = sum(part.width for part, _ in parts)
-        takes = plan.costs.prefers_take(field, selection.num_rows, width)
+        takes = _prefers_take(selection, field, plan, sum(part.width for part, _ in parts))
     if takes and selection.places is not None:
         rows = list(selection.rows())
         with _announcements.taking(lambda: _announce(rows, field)):
@@ -180,8 +188,7 @@ def _stored(
             chunks = together([partial(_taken, part, wanted, field) for part, wanted in rows], waiting=plan.waits)
         return _joined(chunks, field.name) if len(chunks) > 1 else chunks
     picks = selection.places is not None and len(parts) == len(selection.window.slices)
-    ranges = [partial(_range_chunks, part, field, encoded=encoded or picks) for part, _ in parts]
-    chunks = [chunk for found in together(ranges, waiting=plan.waits) for chunk in found]
+    chunks = _chunks([part for part, _ in parts], field, plan, encoded=encoded or picks)
     if picks:
         return _kept(chunks, selection, field, encoded=encoded)
     if len(parts) > 1 and (selection.places is not None or not _stay_apart(chunks)):
@@ -189,6 +196,17 @@ def _stored(
     if selection.places is None:
         return chunks
     return keep_rows(chunks, _places_in_parts(selection))
+
+
+def _chunks(slices: Sequence[Slice], field: Field, plan: ScanStrategy, *, encoded: bool) -> list[pa.Array]:
+    """Return the values of a column in all ranges of some slices."""
+    joined = plain_parts(slices, field) if len(slices) >= _MANY_PARTS and not plan.waits else []
+    known = {place for first, last, _ in joined for place in range(first, last)}
+    rest = [place for place in range(len(slices)) if place not in known]
+    reads = [partial(_range_chunks, slices[place], field, encoded=encoded) for place in rest]
+    found = dict(zip(rest, together(reads, waiting=plan.waits), strict=True))
+    found.update((first, [array]) for first, _, array in joined)
+    return [chunk for place in sorted(found) for chunk in found[place]]
 
 
 def _kept(chunks: Sequence[pa.Array], selection: Selection, field: Field, *, encoded: bool) -> list[pa.Array]:

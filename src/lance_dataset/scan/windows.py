@@ -279,6 +279,8 @@ class Pruning:
         number = fragment.fragment.id
         if number in self._known:
             return self._known[number]
+        if not fragment.is_legacy:
+            return None  # without opening the columns
         schema = self._request.schema
 
         def zones(path: tuple[str, ...]) -> Zones | None:

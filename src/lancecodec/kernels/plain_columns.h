@@ -73,22 +73,30 @@ static int64_t lc_plain_validity(const uint8_t *levels, int64_t n, uint8_t *vali
     return n - valid;
 }
 
+/* Decode the levels of rows [a, b), at least one, if the column has levels. `validity` has room for whole words. */
+static int lc_plain_levels(const lc_plain_column *column, int64_t rows, const lc_chunks *chunks, int64_t a, int64_t b,
+                           const lc_plain_scratch *scratch, uint8_t *validity, int64_t *nulls) {
+    int64_t where = 0, total = 0;
+    *nulls = 0;
+    if (!chunks->definition) return LC_OK;
+    lc_level_codecs codecs = {{LC_LEVEL_NONE, 0, 0}, column->definition, 1};
+    int64_t first = lc_chunk_find(&chunks->table, a), last = lc_chunk_find(&chunks->table, b - 1) + 1;
+    int problem = lc_levels_scan(chunks, &codecs, first, last, NULL, scratch->levels, rows, &total, &where);
+    if (problem) return problem;
+    *nulls = lc_plain_validity(scratch->levels + 2 * (a - chunks->table.firsts[first]), b - a, validity);
+    return LC_OK;
+}
+
 /* Decode rows [a, b), at least one. `validity` is written if the column has levels. */
 static int lc_plain_scan(const lc_plain_column *column, int64_t rows, int64_t a, int64_t b,
                          const lc_plain_scratch *scratch, uint8_t *out, uint8_t *validity, int64_t *nulls) {
     lc_chunks chunks;
     lc_dictionary dictionary;
-    int64_t where = 0, total = 0;
+    int64_t where = 0;
     int problem = lc_plain_open(column, rows, scratch, &chunks);
     if (problem) return problem;
-    *nulls = 0;
-    if (chunks.definition) {
-        lc_level_codecs codecs = {{LC_LEVEL_NONE, 0, 0}, column->definition, 1};
-        int64_t first = lc_chunk_find(&chunks.table, a), last = lc_chunk_find(&chunks.table, b - 1) + 1;
-        problem = lc_levels_scan(&chunks, &codecs, first, last, NULL, scratch->levels, rows, &total, &where);
-        if (problem) return problem;
-        *nulls = lc_plain_validity(scratch->levels + 2 * (a - scratch->firsts[first]), b - a, validity);
-    }
+    problem = lc_plain_levels(column, rows, &chunks, a, b, scratch, validity, nulls);
+    if (problem) return problem;
     if (column->dictionary.data) {
         problem = lc_plain_dictionary(column, scratch, &dictionary);
         return problem ? problem

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lance_dataset.file.column import ColumnEncoder, ColumnReader, WriteBuffer
 from lance_dataset.file.container import FileMetadata
-from lance_dataset.file.plain_columns import PlainColumns
+from lance_dataset.file.plain_columns import ColumnPart, JoinedParts, PlainColumns
 from lance_dataset.file.structural.check import check_schema
 from lance_dataset.file.structural.nesting import column_indices
 from lance_dataset.file.structural.read import columns
@@ -17,7 +17,15 @@ from lance_dataset.file.v2_1.pre import PRE_PAGES
 from lance_dataset.file.v2_1.pre.array_pages import field_has_array_pages, file_has_array_pages
 from lance_dataset.types.schema import Field, Schema
 
-__all__ = ["check_schema", "column_indices", "open_column", "open_encoder", "open_plain_columns", "stored_indices"]
+__all__ = [
+    "check_schema",
+    "column_indices",
+    "join_parts",
+    "open_column",
+    "open_encoder",
+    "open_plain_columns",
+    "stored_indices",
+]
 
 #: Pages of 2.1 files, which may be from before 2.1 was stable. Pages of 2.2 files are always stable ones.
 _PAGES_2_1 = with_older_pages(LEVEL_PAGES, PRE_PAGES)
@@ -54,6 +62,13 @@ def open_plain_columns(
     from lance_dataset.file.structural.read.plain_columns import open_plain_columns
 
     return open_plain_columns(metadata, fields, indices, num_rows, LEVEL_PAGES)
+
+
+def join_parts(parts: Sequence[ColumnPart], field: Field) -> list[JoinedParts]:
+    """Read the parts of a field that are small plain pages together."""
+    from lance_dataset.file.structural.read.column_parts import join_parts
+
+    return join_parts(parts, field, LEVEL_PAGES)
 
 
 def open_encoder(field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> ColumnEncoder:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lance_dataset.file.column import ColumnEncoder, ColumnReader, WriteBuffer
 from lance_dataset.file.container import FileMetadata
-from lance_dataset.file.plain_columns import PlainColumns
+from lance_dataset.file.plain_columns import ColumnPart, JoinedParts, PlainColumns
 from lance_dataset.file.structural.nesting import column_indices
 from lance_dataset.file.structural.read.columns import Locate
 from lance_dataset.file.structural.read.columns import open_column as open_leaves
@@ -16,7 +16,15 @@ from lance_dataset.file.v2_3.pages import PLANAR_PAGES
 from lance_dataset.file.v2_3.pre import PRE_PAGES
 from lance_dataset.types.schema import Field, Schema
 
-__all__ = ["check_schema", "column_indices", "open_column", "open_encoder", "open_plain_columns", "stored_indices"]
+__all__ = [
+    "check_schema",
+    "column_indices",
+    "join_parts",
+    "open_column",
+    "open_encoder",
+    "open_plain_columns",
+    "stored_indices",
+]
 
 _PAGES = with_older_pages(PLANAR_PAGES, PRE_PAGES)
 
@@ -36,6 +44,11 @@ def open_plain_columns(
 ) -> PlainColumns | None:
     """Return None: columns are read one by one."""
     return None
+
+
+def join_parts(parts: Sequence[ColumnPart], field: Field) -> list[JoinedParts]:
+    """Return nothing: parts are read one by one."""
+    return []
 
 
 def open_encoder(field: Field, first_column: int, version: str, write_buffer: WriteBuffer) -> ColumnEncoder:

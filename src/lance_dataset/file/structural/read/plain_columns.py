@@ -19,7 +19,7 @@ from lance_dataset.file.structural.read.page import PageGrammar
 from lance_dataset.types.schema import Field
 from lancecodec import CodecError, miniblock_values, plain_columns
 
-__all__ = ["open_plain_columns"]
+__all__ = ["levels_of", "open_plain_columns", "plan_of_layout"]
 
 _NEVER_NULL = (Layer.ALL_VALID_ITEM,)
 _NULLABLE = (Layer.NULLABLE_ITEM,)
@@ -50,12 +50,13 @@ def _plan(
     if grammar.of(type_name) is not grammar:
         return None
     try:
-        return _plan_of_layout(grammar.parse(encoding), kind, rows, nullable)
+        return plan_of_layout(grammar.parse(encoding), kind, rows, nullable)
     except (CodecError, CorruptFileError, UnsupportedError):
         return None
 
 
-def _plan_of_layout(layout: Any, kind: pa.DataType, rows: int, nullable: bool) -> PagePlan | None:
+def plan_of_layout(layout: Any, kind: pa.DataType, rows: int, nullable: bool) -> PagePlan | None:
+    """Return the plan of a page of values of a fixed size, None if it is not plain. Raises as a parser of layouts."""
     bits = value_bits(kind)
     if isinstance(layout, FullZipLayout):
         placed = bits % 8 == 0 and layout.is_side_by_side(bits, rows)
@@ -72,15 +73,19 @@ def _plan_of_layout(layout: Any, kind: pa.DataType, rows: int, nullable: bool) -
         or layout.num_buffers != encoding.num_buffers
     ):
         return None
-    if layout.definition is None:
-        levels, is_plain = None, layout.layers == _NEVER_NULL
-    else:
-        levels, is_plain = level_codec(layout.definition, ""), nullable and layout.layers == _NULLABLE
+    is_plain, levels = levels_of(layout, nullable)
     codec, stored = encoding.chunk_codec("")
     entries = None if layout.dictionary is None else _entries(layout.dictionary, layout.dictionary_size, kind)
     if not is_plain or (entries is None and stored != bits):
         return None
     return codec, bits, stored, layout.num_buffers, layout.large, sum(encoding.least_bits), levels, entries
+
+
+def levels_of(layout: MiniBlockLayout, nullable: bool) -> tuple[bool, tuple[int, int] | None]:
+    """Return whether a page has no other levels than those of nulls, and the codec of these."""
+    if layout.definition is None:
+        return layout.layers == _NEVER_NULL, None
+    return nullable and layout.layers == _NULLABLE, level_codec(layout.definition, "")
 
 
 def _entries(encoding: Encoding, count: int, kind: pa.DataType) -> DictionaryPlan:
