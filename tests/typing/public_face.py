@@ -316,7 +316,7 @@ def identity(folder: Path) -> None:
     subject: FindingSubject = FindingSubject(DiagnosisCause.EMPTY, path="data/a.lance", versions=((None, 1),))
     assert subject.newest == () and dataset.doctor(progress=lambda done, total: done) == checked
     whole: tuple[str | None, ...] = (subject.path, subject.branch, subject.tag, subject.index, subject.column)
-    assert subject.shard is None and DiagnosisKind.SHARD == "shard"
+    assert subject.shard is None and DiagnosisKind.SHARD.value == "shard"
     amounts: tuple[int | None, ...] = (subject.fragment, subject.files, subject.size)
     assert subject.cause == "empty" and subject.versions[0][1] == 1 and whole[0] and not any(amounts)
     assert checked.versions >= 1 and isinstance(checked.branches, tuple)
