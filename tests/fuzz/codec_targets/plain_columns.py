@@ -25,7 +25,7 @@ def opened(c: Chaos) -> plain_columns.PlainColumns:
     for number in range(count):
         parts: tuple[bytes, ...] = packed(values) if number % 2 == 0 else (values.tobytes(),)
         if len(parts) == 2 and c.flag(0.4):
-            parts = (*packed(values % 40), np.arange(c.number(40), dtype=np.int64).tobytes())
+            parts = (*packed(values % 40), np.arange(c.random.randint(0, 40), dtype=np.int64).tobytes())
         places = []
         for part in parts:
             data += bytes(-len(data) % 8)
@@ -40,7 +40,7 @@ def opened(c: Chaos) -> plain_columns.PlainColumns:
         data += metadata
     bits = 8 * WIDTH
     levels = (c.number(5), c.number(17))
-    content = c.random.choice([None, bytes(8 * c.number(40))])
+    content = c.random.choice([None, bytes(8 * c.random.randint(0, 40))])
     entries_of = (c.number(4), c.number(40), (lambda *_: content) if c.flag(0.3) else None)
     plausible = {
         1: (plain_columns.IN_PLACE, bits, bits, 1, False, 0.0, None, None),
