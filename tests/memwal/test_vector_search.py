@@ -165,7 +165,13 @@ def test_indices_of_sstables(tmp_path: Path) -> None:
     for number in (3, 120, 499):
         query = pa.array(vectors[number])
         found = theirs.plan_search(query, k=3, nprobes=4).to_table()
-        assert found["id"][0].as_py() == 1900 + number
-        assert found["id"].to_pylist() == ours.plan_search(query, k=3, nprobes=4).to_table()["id"].to_pylist()
+        nearest = ours.plan_search(query, k=3, nprobes=4).to_table()
+        assert found["id"][0].as_py() == nearest["id"][0].as_py() == 1900 + number
+        # walks through graphs may miss a row, small SSTables are scanned here
+        assert len({*found["id"].to_pylist()} & {*nearest["id"].to_pylist()}) >= 2
+        assert all(
+            mine <= other + 1e-5
+            for mine, other in zip(*(each["_distance"].to_pylist() for each in (nearest, found)), strict=True)
+        )
     gone = theirs.plan_search(pa.array(vectors[50]), k=3, nprobes=4).to_table()
     assert 1950 not in gone["id"].to_pylist()
