@@ -48,6 +48,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "intervals.IntervalTest, 8 bits": lambda: plain(8, SIGNED),
     "intervals.IntervalTest, 32 bits": lambda: plain(32, SIGNED),
     "intervals.IntervalTest, 64 bits": lambda: plain(64, SIGNED),
+    "intervals.IntervalTest, 128 bits": lambda: plain(128, SIGNED),
     "intervals.IntervalTest, doubles": lambda: plain(64, FLOAT),
     "intervals.search, inline 32 of 13": lambda: packed(32, 13),
     "intervals.search, inline 64 of 17": lambda: packed(64, 17),

@@ -19,16 +19,19 @@ from lancecodec.errors import CodecError
 cdef extern from "kernels/intervals.h" nogil:
     int64_t LC_MOST_INTERVALS
     int LC_KEY_UNSIGNED, LC_KEY_SIGNED, LC_KEY_FLOAT
+    ctypedef struct lc_wide_key:
+        uint64_t word
+        uint64_t top
     ctypedef struct lc_intervals:
         int64_t bits
         int64_t order
         int64_t count
-        uint64_t *low
-        uint64_t *high
+        lc_wide_key *low
+        lc_wide_key *high
     void lc_inside(const uint8_t *values, int64_t n, const lc_intervals *test, uint64_t *out)
 
 cdef extern from "kernels/miniblock_search.h" nogil:
-    int LC_VALUE_NONE, LC_VALUE_SPLIT, LC_VALUE_RLE
+    int LC_VALUE_NONE, LC_VALUE_FLAT, LC_VALUE_SPLIT, LC_VALUE_RLE
     int LC_LEVEL_NONE, LC_LEVEL_FLAT, LC_LEVEL_INLINE, LC_LEVEL_RLE, LC_LEVEL_OUT_OF_LINE
     ctypedef struct lc_value_codec:
         int64_t kind
@@ -41,6 +44,8 @@ cdef extern from "kernels/miniblock_search.h" nogil:
     ctypedef struct lc_chunk_ranges:
         uint64_t *low
         uint64_t *high
+        uint64_t *low_top
+        uint64_t *high_top
         uint8_t *known
     ctypedef struct lc_chunk_search:
         const lc_chunks *chunks
@@ -61,6 +66,7 @@ cdef extern from "kernels/miniblock_search.h" nogil:
 MOST_INTERVALS = LC_MOST_INTERVALS
 UNSIGNED, SIGNED, FLOAT = LC_KEY_UNSIGNED, LC_KEY_SIGNED, LC_KEY_FLOAT
 
+cdef object WORD = (1 << 64) - 1
 cdef tuple ORDERS = (LC_KEY_UNSIGNED, LC_KEY_SIGNED, LC_KEY_FLOAT)
 cdef tuple LEVEL_KINDS = (LC_LEVEL_FLAT, LC_LEVEL_INLINE, LC_LEVEL_RLE, LC_LEVEL_OUT_OF_LINE)
 
@@ -76,13 +82,18 @@ cdef lc_level_codec level_codec(object codec) except *:
     return parsed
 
 
+cdef lc_wide_key wide_key(object key) except *:
+    """Return a key of up to 128 bits as words."""
+    return lc_wide_key(key & WORD, key >> 64)
+
+
 cdef class IntervalTest:
     """A test whether values lie in one of some intervals.
 
     Parameters
     ----------
     bits
-        Size of a value in bits: 8, 16, 32 or 64.
+        Size of a value in bits: 8, 16, 32, 64 or 128.
     order
         `UNSIGNED`, `SIGNED` or `FLOAT`. Floats have 32 or 64 bits.
     intervals
@@ -108,17 +119,17 @@ cdef class IntervalTest:
     cdef readonly bint null
 
     def __cinit__(self, int64_t bits, int64_t order, intervals, *, bint null=False):
-        cdef uint64_t low, high, top
         cdef int64_t i = 0
-        if bits not in (8, 16, 32, 64) or order not in ORDERS or (order == LC_KEY_FLOAT and bits < 32):
+        if bits not in (8, 16, 32, 64, 128) or order not in ORDERS or (order == LC_KEY_FLOAT and bits not in (32, 64)):
             raise CodecError(f"values of {bits} bits in order {order} cannot be tested")
         if len(intervals) > LC_MOST_INTERVALS:
             raise CodecError(f"{len(intervals)} intervals; at most {LC_MOST_INTERVALS} are supported")
-        top = ~<uint64_t>0 >> (64 - bits)
+        last, limit = -2, (<object>1) << bits
         for low, high in intervals:
-            if high < low or high > top or (i and (low <= self.test.high[i - 1] or low - self.test.high[i - 1] == 1)):
+            if not last + 1 < low <= high < limit:
                 raise CodecError(f"interval {i}, {low} to {high}, is empty, too large, or touches the one before")
-            self.test.low[i], self.test.high[i] = low, high
+            self.test.low[i], self.test.high[i] = wide_key(low), wide_key(high)
+            last = high
             i += 1
         self.test.bits, self.test.order, self.test.count, self.null = bits, order, i, null
 
@@ -165,6 +176,8 @@ cdef class ChunkRanges:
     ----------
     count
         Number of chunks of the page.
+    wide
+        Whether keys have 128 bits.
 
     Raises
     ------
@@ -177,15 +190,18 @@ cdef class ChunkRanges:
     cdef lc_chunk_ranges ranges
     cdef int64_t count
 
-    def __cinit__(self, int64_t count):
+    def __cinit__(self, int64_t count, *, bint wide=False):
+        cdef int64_t words = 4 if wide else 2
         if count < 0:
             raise CodecError(f"a page of {count} chunks")
         self.count = count
-        self.ranges.low = <uint64_t *>PyMem_Calloc(<size_t>(count + 1), 17)
+        self.ranges.low = <uint64_t *>PyMem_Calloc(<size_t>(count + 1), <size_t>(8 * words + 1))
         if self.ranges.low == NULL:
             raise MemoryError(f"ranges of {count} chunks")
         self.ranges.high = self.ranges.low + count
-        self.ranges.known = <uint8_t *>(self.ranges.high + count)
+        if wide:
+            self.ranges.low_top, self.ranges.high_top = self.ranges.high + count, self.ranges.high + 2 * count
+        self.ranges.known = <uint8_t *>(self.ranges.low + words * count)
 
     def __dealloc__(self):
         PyMem_Free(self.ranges.low)
@@ -197,7 +213,12 @@ cdef class ChunkRanges:
         """Return least and greatest key of the values of a chunk, None if they are not known."""
         if chunk < 0 or chunk >= self.count:
             raise IndexError(f"chunk {chunk} of {self.count}")
-        return (self.ranges.low[chunk], self.ranges.high[chunk]) if self.ranges.known[chunk] & 1 else None
+        if not self.ranges.known[chunk] & 1:
+            return None
+        low, high = self.ranges.low[chunk], self.ranges.high[chunk]
+        if self.ranges.low_top == NULL:
+            return low, high
+        return low | <object>self.ranges.low_top[chunk] << 64, high | <object>self.ranges.high_top[chunk] << 64
 
 
 cdef int prepare(lc_chunk_search *search, Chunks chunks, object definition, IntervalTest test,
@@ -205,6 +226,8 @@ cdef int prepare(lc_chunk_search *search, Chunks chunks, object definition, Inte
     """Fill in what all searches have in common."""
     if ranges.count != chunks.chunks.table.count:
         raise CodecError(f"{ranges.count} ranges do not fit {chunks.chunks.table.count} chunks")
+    if test.test.bits > 64 and ranges.ranges.low_top == NULL:
+        raise CodecError(f"ranges of 64 bits do not fit keys of {test.test.bits} bits")
     if chunks.chunks.repetition or (definition is not None) != chunks.chunks.definition:
         raise CodecError("the codec of the levels does not match the level streams of the chunks")
     search.chunks, search.test, search.null, search.ranges = &chunks.chunks, &test.test, test.null, ranges.ranges
@@ -215,7 +238,9 @@ cdef int prepare(lc_chunk_search *search, Chunks chunks, object definition, Inte
 
 cdef int set_values(lc_chunk_search *search, int64_t kind, int64_t bits) except -1:
     """Let a search look at the values."""
-    if kind < 0 or kind > LC_VALUE_SPLIT or bits != search.test.bits or (kind == LC_VALUE_SPLIT and bits < 32):
+    if kind < 0 or kind > LC_VALUE_SPLIT or bits != search.test.bits or (kind == LC_VALUE_SPLIT and bits < 32) or (
+        kind != LC_VALUE_FLAT and bits > 64
+    ):
         raise CodecError(f"values of {bits} bits and codec {kind} cannot be tested as {search.test.bits} bits")
     if search.chunks.buffers < (2 if kind == LC_VALUE_RLE else 1):
         raise CodecError(f"chunks of {search.chunks.buffers} buffers do not have values of codec {kind}")
@@ -319,7 +344,7 @@ def search_indices(Chunks chunks not None, int64_t kind, int64_t bits, definitio
     cdef ByteView bytes_of_marks = None
     prepare(&search, chunks, definition, test, ranges)
     set_values(&search, kind, bits)
-    if entries < 0 or test.test.order != LC_KEY_UNSIGNED:
+    if entries < 0 or test.test.order != LC_KEY_UNSIGNED or bits > 64:
         raise CodecError(f"indices of {entries} entries in order {test.test.order} cannot be tested")
     search.entries = entries
     if marks is not None:

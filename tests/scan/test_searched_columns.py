@@ -19,6 +19,7 @@ import pytest
 import lance_dataset
 from lance_dataset.errors import CorruptFileError, LanceError
 from lance_dataset.expr.compiled import compile_filter
+from lance_dataset.file.structural.read.fullzip import FullZipPage
 from lance_dataset.file.structural.read.miniblock import MiniBlockPage
 from lance_dataset.scan import costs, filtering
 from lance_dataset.scan.interval_tests import interval_test
@@ -75,6 +76,9 @@ def table(seed: int) -> pa.Table:
         "price": with_nulls(
             [Decimal(int(cents)) / 4 for cents in rng.integers(0, 50, ROWS)], pa.decimal128(12, 2), rng
         ),
+        "cents": with_nulls(
+            [Decimal(int(cents)) / 4 for cents in rng.integers(-(2**62), 2**62, ROWS)], pa.decimal128(38, 2), rng
+        ),
         "word": with_nulls(rng.integers(0, 7, ROWS).astype(str), pa.string(), rng).dictionary_encode(),
         "same": with_nulls(np.full(ROWS, 7), pa.int64(), rng),
     }
@@ -97,6 +101,7 @@ LITERALS = {
     "many": ["'1'", "'300'", "'77'", "'x'"],
     "long": ["'1'", "'500000000 of many'"],
     "price": ["0.0", "12.25", "3.75", "100.0"],
+    "cents": ["0.0", "-1.25", "500000000000000000", "-1e30"],
     "word": ["'0'", "'3'", "'7'"],
     "same": ["7", "8", "6"],
 }
@@ -236,7 +241,9 @@ def test_a_wrong_search_is_an_error_of_the_check(tmp_path: Path, monkeypatch: py
         ("NOT (x IN (1, 2, 3) OR x IS NULL)", pa.uint8(), True),
         ("x < 2.5", pa.float32(), True),
         ("x + 1 < 5", pa.int64(), False),
-        ("x < 5", pa.decimal128(10, 2), False),
+        ("x < 5 OR x IN (7.25, 9)", pa.decimal128(10, 2), True),
+        ("x < 5.125", pa.decimal128(10, 2), False),
+        ("x < 5", pa.decimal256(40, 2), False),
         ("x < 5", pa.float16(), False),
         ("x < 'a'", pa.string(), False),
         ("x", pa.bool_(), False),
@@ -270,3 +277,59 @@ def test_damaged_chunks_are_named(tmp_path: Path) -> None:
     path.write_bytes(bytes(content))
     with pytest.raises(CorruptFileError, match=r"'a'\).*chunk 0"):
         lance_dataset.dataset(tmp_path).count_rows("a < 1000")
+
+
+def _full_zip_table() -> pa.Table:
+    rng = np.random.default_rng(8)
+    pick = lambda values: pa.array(values, mask=rng.random(ROWS) < 0.2)  # noqa: E731
+    columns = {
+        "i64": pa.array(integers(rng, -(2**63), 2**63 - 1)),
+        "f64": pick(np.where(rng.random(ROWS) < 0.2, rng.choice(FLOATS, ROWS), rng.normal(0, 2, ROWS))),
+        "price": pa.array([Decimal(int(n)) / 4 for n in rng.integers(-900, 900, ROWS)], pa.decimal128(12, 2)),
+        "cents": pa.array([None if n % 7 == 0 else Decimal(n) for n in range(-9, ROWS - 9)], pa.decimal128(38, 2)),
+        "small": pick(rng.integers(0, 9, ROWS).astype(np.int8)),
+        "long": pick([f"{n} of many" for n in range(ROWS)]),
+    }
+    metadata = {b"lance-encoding:structural-encoding": b"fullzip"}
+    return pa.table(
+        list(columns.values()),
+        schema=pa.schema([pa.field(name, values.type, metadata=metadata) for name, values in columns.items()]),
+    )
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_full_zip_pages(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "_LEAST_SEARCHED", 1)
+    monkeypatch.setenv("LANCE_CHECK_SCANS", "1")
+    searched: list[str] = []
+    search = FullZipPage.search
+    monkeypatch.setattr(FullZipPage, "search", lambda page, *given: searched.append("") or search(page, *given))
+    data = _full_zip_table()
+    dataset = lance_dataset.write_dataset(data, tmp_path, data_storage_version=version, max_page_bytes=30_000)
+    dataset.delete("i64 % 11 = 3")
+    rows, rng = dataset.to_table(), random.Random(5)
+    texts = [condition(rng, name) for name in ("i64", "f64", "price", "cents") for _ in range(12)]
+    texts += ["small > 3", "small IS NULL OR small = 0", "small = 1 AND f64 > 0", "long IS NULL", "long IS NOT NULL"]
+    for text in texts:
+        compiled = compile_filter(text, rows.schema)
+        assert compiled is not None
+        expected = rows.filter(compiled.mask(rows)).drop_columns("f64")  # NaN does not equal itself
+        assert dataset.to_table(filter=text, columns=expected.column_names).equals(expected), text
+    assert searched
+
+
+def test_damaged_levels_of_full_zip_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "_LEAST_SEARCHED", 1)
+    data = _full_zip_table().select(["f64", "long"])
+    dataset = lance_dataset.write_dataset(data, tmp_path)
+    fragment = dataset._snapshot.reader.fragments[0]
+    (path,) = (tmp_path / "data").iterdir()
+    content = bytearray(path.read_bytes())
+    for name in ("f64", "long"):
+        page = fragment.column(dataset._snapshot.scanned_schema.top_level(name))._pages[0]
+        content[page.buffers[0][0]] = 2
+    path.write_bytes(bytes(content))
+    damaged = lance_dataset.dataset(tmp_path)
+    for text in ("f64 IS NULL", "f64 > 1", "long IS NULL"):
+        with pytest.raises(CorruptFileError, match="level"):
+            damaged.count_rows(filter=text)

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from lancecodec.intervals import UNSIGNED, IntervalTest
 
-__all__ = ["IndexTest", "StoredTest"]
+__all__ = ["SEARCHED_BITS", "IndexTest", "StoredTest"]
+
+#: Sizes in bits of the values that can be searched.
+SEARCHED_BITS = (8, 16, 32, 64, 128)
 
 #: Intervals of indices above which it is faster to look up each index.
 _MOST_INTERVALS = 8

@@ -8,12 +8,10 @@ of them holds for all values between. So NaN, both zeros and nulls mean what the
 from __future__ import annotations
 
 import struct
-from array import array
 from collections.abc import Iterator
 from itertools import groupby
 from math import inf
 from operator import itemgetter
-from typing import Literal
 
 import pyarrow as pa
 
@@ -81,7 +79,8 @@ def _order(arrow_type: pa.DataType) -> int | None:
     if pa.types.is_float32(arrow_type) or pa.types.is_float64(arrow_type):
         return FLOAT
     signed = (pa.types.is_signed_integer, pa.types.is_date, pa.types.is_time, pa.types.is_timestamp)
-    return SIGNED if any(test(arrow_type) for test in (*signed, pa.types.is_duration)) else None
+    others = (pa.types.is_duration, pa.types.is_decimal128)
+    return SIGNED if any(test(arrow_type) for test in (*signed, *others)) else None
 
 
 def _compared(node: Expression, path: tuple[str, ...], arrow_type: pa.DataType) -> Iterator[pa.Scalar | None]:
@@ -111,20 +110,24 @@ def _points(constants: list[pa.Scalar], arrow_type: pa.DataType, order: int) -> 
     top = (1 << bits) - 1
     found = {0, top}
     if constants:
-        data = pa.array(constants, arrow_type).buffers()[1]
-        found.update(
-            _key(value, bits, order) for value in memoryview(data)[: len(constants) * bits // 8].cast(_CODES[bits])
-        )
+        found.update(_key(value, bits, order) for value in _words(pa.array(constants, arrow_type), bits // 8))
     if order == FLOAT:
         found.update(_SPECIAL[bits])
     near = {key + step for key in found for step in (-1, 0, 1)}
     return sorted(near - {-1, top + 1})
 
 
+def _words(values: pa.Array, width: int) -> Iterator[int]:
+    """Yield stored values of some bytes, taken as unsigned integers."""
+    data = values.buffers()[1].to_pybytes()
+    for start in range(0, len(values) * width, width):
+        yield int.from_bytes(data[start : start + width], "little")
+
+
 def _batch(column: str, keys: list[int], arrow_type: pa.DataType, order: int) -> pa.RecordBatch:
     """Return the values with some keys, followed by a null, as a column."""
     bits, length = arrow_type.bit_width, len(keys) + 1
-    data = array(_CODES[bits], [*(_value(key, bits, order) for key in keys), 0])
+    data = b"".join([_value(key, bits, order).to_bytes(bits // 8, "little") for key in (*keys, _key(0, bits, order))])
     validity = ((1 << len(keys)) - 1).to_bytes(length // 8 + 1, "little")
     values = pa.Array.from_buffers(arrow_type, length, [pa.py_buffer(validity), pa.py_buffer(data)], 1)
     return pa.RecordBatch.from_arrays([values], names=[column])
@@ -154,8 +157,6 @@ def _intervals(points: list[int], passes: list[bool]) -> Iterator[tuple[int, int
             yield keys[0][0], keys[-1][0]
 
 
-#: Type codes of unsigned integers by their size in bits.
-_CODES: dict[int, Literal["B", "H", "I", "Q"]] = {8: "B", 16: "H", 32: "I", 64: "Q"}
 #: Keys of the infinities and zeros.
 _SPECIAL = {
     bits: [_key(int.from_bytes(struct.pack(code, value), "little"), bits, FLOAT) for value in (-inf, inf, -0.0, 0.0)]

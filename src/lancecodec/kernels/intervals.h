@@ -13,25 +13,37 @@
 
 enum lc_key_order { LC_KEY_UNSIGNED, LC_KEY_SIGNED, LC_KEY_FLOAT };
 
+/* A key of up to 128 bits; `top` is 0 for those of up to 64. */
+typedef struct {
+    uint64_t word, top;
+} lc_wide_key;
+
+LC_INLINE lc_wide_key lc_narrow_key(uint64_t key) { return (lc_wide_key){key, 0}; }
+
+LC_INLINE int lc_wide_less(lc_wide_key a, lc_wide_key b) {
+    return (a.top < b.top) | ((a.top == b.top) & (a.word < b.word));
+}
+
 /* Closed intervals of keys, ascending, which neither overlap nor touch. */
 typedef struct {
     int64_t bits, order, count;
-    uint64_t low[LC_MOST_INTERVALS], high[LC_MOST_INTERVALS];
+    lc_wide_key low[LC_MOST_INTERVALS], high[LC_MOST_INTERVALS];
 } lc_intervals;
 
 enum lc_verdict { LC_NONE_INSIDE, LC_ALL_INSIDE, LC_SOME_INSIDE };
 
 /* What is certain of values whose keys lie between low and high. */
-static inline int lc_intervals_verdict(const lc_intervals *test, uint64_t low, uint64_t high) {
+static inline int lc_intervals_verdict(const lc_intervals *test, lc_wide_key low, lc_wide_key high) {
     for (int64_t i = 0; i < test->count; i++) {
-        if (test->high[i] < low) continue;
-        if (test->low[i] > high) return LC_NONE_INSIDE;
-        return test->low[i] <= low && high <= test->high[i] ? LC_ALL_INSIDE : LC_SOME_INSIDE;
+        if (lc_wide_less(test->high[i], low)) continue;
+        if (lc_wide_less(high, test->low[i])) return LC_NONE_INSIDE;
+        int all = !lc_wide_less(low, test->low[i]) && !lc_wide_less(test->high[i], high);
+        return all ? LC_ALL_INSIDE : LC_SOME_INSIDE;
     }
     return LC_NONE_INSIDE;
 }
 
-/* Key of a value of `bits` bits. */
+/* Key of a value of `bits` bits, at most 64. */
 LC_INLINE uint64_t lc_key(uint64_t value, int bits, int order) {
     uint64_t sign = (uint64_t)1 << (bits - 1);
     if (order == LC_KEY_UNSIGNED) return value;
@@ -97,10 +109,10 @@ LC_INLINE uint64_t lc_key(uint64_t value, int bits, int order) {
                                     int order, uint64_t *LC_RESTRICT out) {                                   \
         const int64_t size = 8 * BITS;                                                                        \
         for (int64_t b = 0; b < blocks; b++)                                                                  \
-            out[b] = lc_inside64_##BITS(values + b * size, test->low[0], test->high[0], order);               \
+            out[b] = lc_inside64_##BITS(values + b * size, test->low[0].word, test->high[0].word, order);               \
         for (int64_t i = 1; i < test->count; i++)                                                             \
             for (int64_t b = 0; b < blocks; b++)                                                              \
-                out[b] |= lc_inside64_##BITS(values + b * size, test->low[i], test->high[i], order);          \
+                out[b] |= lc_inside64_##BITS(values + b * size, test->low[i].word, test->high[i].word, order);          \
     }                                                                                                         \
     LC_INLINE void lc_key_range_##BITS(const uint8_t *values, int64_t n, int order, uint64_t *low, uint64_t *high) { \
         TYPE least = (TYPE)~(TYPE)0, most = 0;                                                                \
@@ -127,12 +139,48 @@ LC_DEFINE_INTERVALS(16, uint16_t)
 LC_DEFINE_INTERVALS(32, uint32_t)
 LC_DEFINE_INTERVALS(64, uint64_t)
 
+/* Values of two words, of which the second one is more significant. A value is inside if its distance from the low end, which
+ * the difference of two words tells, is not above the span. To flip the sign of both sides is to flip that of the end. */
+LC_INLINE uint64_t lc_inside64_128(const uint8_t *values, lc_wide_key low, lc_wide_key high, int order) {
+    const uint64_t first = low.word, top = low.top ^ (order == LC_KEY_SIGNED ? (uint64_t)1 << 63 : 0);
+    const uint64_t span = high.word - low.word, span_top = high.top - low.top - (high.word < low.word);
+    uint8_t flags[64];
+    for (int k = 0; k < 64; k++) {
+        uint64_t word = lc_load_u64(values + 16 * k), far = word - first;
+        uint64_t far_top = lc_load_u64(values + 16 * k + 8) - top - (word < first);
+        flags[k] = (uint8_t)((far_top < span_top) | ((far_top == span_top) & (far <= span)));
+    }
+    return lc_mask64(flags);
+}
+
+LC_INLINE void lc_inside_128(const uint8_t *LC_RESTRICT values, int64_t blocks, const lc_intervals *test, int order,
+                             uint64_t *LC_RESTRICT out) {
+    for (int64_t b = 0; b < blocks; b++) {
+        uint64_t word = 0;
+        for (int64_t i = 0; i < test->count; i++)
+            word |= lc_inside64_128(values + 1024 * b, test->low[i], test->high[i], order);
+        out[b] = word;
+    }
+}
+
+LC_INLINE void lc_key_range_128(const uint8_t *values, int64_t n, int order, lc_wide_key *low, lc_wide_key *high) {
+    const uint64_t flip = order == LC_KEY_SIGNED ? (uint64_t)1 << 63 : 0;
+    lc_wide_key least = {~(uint64_t)0, ~(uint64_t)0}, most = {0, 0};
+    for (int64_t i = 0; i < n; i++) {
+        lc_wide_key key = {lc_load_u64(values + 16 * i), lc_load_u64(values + 16 * i + 8) ^ flip};
+        if (lc_wide_less(key, least)) least = key;
+        if (lc_wide_less(most, key)) most = key;
+    }
+    *low = least, *high = most;
+}
+
 LC_INLINE void lc_inside_order(const uint8_t *LC_RESTRICT values, int64_t blocks, const lc_intervals *test, int order,
                                uint64_t *LC_RESTRICT out) {
     if (test->bits == 8) lc_inside_8(values, blocks, test, order, out);
     else if (test->bits == 16) lc_inside_16(values, blocks, test, order, out);
     else if (test->bits == 32) lc_inside_32(values, blocks, test, order, out);
-    else lc_inside_64(values, blocks, test, order, out);
+    else if (test->bits == 64) lc_inside_64(values, blocks, test, order, out);
+    else lc_inside_128(values, blocks, test, order, out);
 }
 
 /* Blocks of 64 values -> 64 bits each. */
@@ -146,7 +194,7 @@ LC_CLONES static inline void lc_inside_blocks(const uint8_t *LC_RESTRICT values,
 
 /* n values -> bits in words of 64; bits behind the last value are 0. */
 static inline void lc_inside(const uint8_t *values, int64_t n, const lc_intervals *test, uint64_t *out) {
-    uint8_t last[512] = {0};
+    uint8_t last[1024] = {0};
     int64_t blocks = n / 64, rest = n % 64, width = test->bits / 8;
     lc_inside_blocks(values, blocks, test, out);
     if (rest == 0) return;
@@ -155,17 +203,22 @@ static inline void lc_inside(const uint8_t *values, int64_t n, const lc_interval
     out[blocks] &= lc_low_mask(rest);
 }
 
-LC_INLINE void lc_key_range_order(const uint8_t *values, int64_t n, int64_t bits, int order, uint64_t *low,
-                                  uint64_t *high) {
-    if (bits == 8) lc_key_range_8(values, n, order, low, high);
-    else if (bits == 16) lc_key_range_16(values, n, order, low, high);
-    else if (bits == 32) lc_key_range_32(values, n, order, low, high);
-    else lc_key_range_64(values, n, order, low, high);
+LC_INLINE void lc_key_range_order(const uint8_t *values, int64_t n, int64_t bits, int order, lc_wide_key *low,
+                                  lc_wide_key *high) {
+    if (bits == 128) {
+        lc_key_range_128(values, n, order, low, high);
+        return;
+    }
+    low->top = high->top = 0;
+    if (bits == 8) lc_key_range_8(values, n, order, &low->word, &high->word);
+    else if (bits == 16) lc_key_range_16(values, n, order, &low->word, &high->word);
+    else if (bits == 32) lc_key_range_32(values, n, order, &low->word, &high->word);
+    else lc_key_range_64(values, n, order, &low->word, &high->word);
 }
 
 /* Least and greatest key of n > 0 values. */
-LC_CLONES static inline void lc_key_range(const uint8_t *values, int64_t n, const lc_intervals *test, uint64_t *low,
-                                          uint64_t *high) {
+LC_CLONES static inline void lc_key_range(const uint8_t *values, int64_t n, const lc_intervals *test, lc_wide_key *low,
+                                          lc_wide_key *high) {
     if (test->order == LC_KEY_UNSIGNED) lc_key_range_order(values, n, test->bits, LC_KEY_UNSIGNED, low, high);
     else if (test->order == LC_KEY_SIGNED) lc_key_range_order(values, n, test->bits, LC_KEY_SIGNED, low, high);
     else lc_key_range_order(values, n, test->bits, LC_KEY_FLOAT, low, high);

@@ -20,8 +20,9 @@
 enum lc_known { LC_KNOWN_KEYS = 1, LC_KNOWN_VALID = 2 };
 
 typedef struct {
-    uint64_t *low, *high; /* least and greatest key of each chunk */
-    uint8_t *known;       /* whether there are keys; whether no value is null */
+    uint64_t *low, *high;         /* least and greatest key of each chunk */
+    uint64_t *low_top, *high_top; /* their more significant words, NULL if keys have at most 64 bits */
+    uint8_t *known;               /* whether there are keys; whether no value is null */
 } lc_chunk_ranges;
 
 typedef struct {
@@ -47,6 +48,20 @@ LC_INLINE uint8_t lc_known_of(const uint8_t *p) { return *(const volatile uint8_
 LC_INLINE void lc_know(uint8_t *p, uint8_t what) { *(volatile uint8_t *)p = (uint8_t)(*p | what); }
 #endif
 
+LC_INLINE lc_wide_key lc_range_low(const lc_chunk_ranges *ranges, int64_t i) {
+    return (lc_wide_key){ranges->low[i], ranges->low_top ? ranges->low_top[i] : 0};
+}
+
+LC_INLINE lc_wide_key lc_range_high(const lc_chunk_ranges *ranges, int64_t i) {
+    return (lc_wide_key){ranges->high[i], ranges->high_top ? ranges->high_top[i] : 0};
+}
+
+LC_INLINE void lc_range_set(const lc_chunk_ranges *ranges, int64_t i, lc_wide_key low, lc_wide_key high) {
+    ranges->low[i] = low.word, ranges->high[i] = high.word;
+    if (ranges->low_top) ranges->low_top[i] = low.top, ranges->high_top[i] = high.top;
+    lc_know(ranges->known + i, LC_KNOWN_KEYS);
+}
+
 /* Whether one of n bits from bit `at` on is set. */
 LC_INLINE int lc_bits_any(const uint8_t *bits, int64_t at, int64_t n) {
     for (; n && (at & 7); at++, n--)
@@ -64,7 +79,7 @@ LC_INLINE int lc_search_has(const lc_chunk_search *s, uint64_t high) {
     return s->entries < 0 || high < (uint64_t)s->entries;
 }
 
-LC_INLINE int lc_search_verdict(const lc_chunk_search *s, uint64_t low, uint64_t high) {
+LC_INLINE int lc_search_verdict(const lc_chunk_search *s, lc_wide_key low, lc_wide_key high) {
     int verdict = lc_intervals_verdict(s->test, low, high);
     return s->marks && verdict == LC_ALL_INSIDE ? LC_SOME_INSIDE : verdict;
 }
@@ -75,7 +90,8 @@ LC_INLINE int lc_search_width(const lc_chunk_search *s, const lc_chunk *chunk, i
     const lc_bytes *packed = chunk->values + s->codec.buffer;
     int problem = lc_inline_width(packed->data, packed->size, n, bits, &width);
     if (!problem && (width < bits || order == LC_KEY_UNSIGNED) && lc_search_has(s, lc_low_mask(width)))
-        *verdict = lc_search_verdict(s, lc_key(0, bits, order), lc_key(lc_low_mask(width), bits, order));
+        *verdict = lc_search_verdict(s, lc_narrow_key(lc_key(0, bits, order)),
+                                     lc_narrow_key(lc_key(lc_low_mask(width), bits, order)));
     return problem;
 }
 
@@ -101,8 +117,9 @@ LC_INLINE int lc_search_values(const lc_chunk_search *s, int64_t i, const lc_chu
     if (s->marks) lc_search_marks(s, values, n);
     else lc_inside(values, n, s->test, s->inside);
     if (!(lc_known_of(s->ranges.known + i) & LC_KNOWN_KEYS)) {
-        lc_key_range(values - walk->low * width, walk->values, s->test, s->ranges.low + i, s->ranges.high + i);
-        lc_know(s->ranges.known + i, LC_KNOWN_KEYS);
+        lc_wide_key low, high;
+        lc_key_range(values - walk->low * width, walk->values, s->test, &low, &high);
+        lc_range_set(&s->ranges, i, low, high);
     }
     if (!lc_search_has(s, s->ranges.high[i])) *unknown = values;
     return LC_OK;
@@ -161,9 +178,10 @@ LC_INLINE int lc_search_chunk(const lc_chunk_search *s, lc_chunk_walk *walk, int
     uint8_t known = lc_known_of(s->ranges.known + i);
     int may_be_null = s->nulls.kind != LC_LEVEL_NONE && !(known & LC_KNOWN_VALID);
     if (s->kept && !lc_bits_any(s->kept, at, n)) verdict = LC_NONE_INSIDE, may_be_null = 0;
-    else if (s->codec.kind == LC_VALUE_NONE) verdict = lc_search_verdict(s, 0, lc_low_mask(s->test->bits));
+    else if (s->codec.kind == LC_VALUE_NONE)
+        verdict = lc_search_verdict(s, lc_narrow_key(0), lc_narrow_key(lc_low_mask(s->test->bits)));
     else if ((known & LC_KNOWN_KEYS) && lc_search_has(s, s->ranges.high[i]))
-        verdict = lc_search_verdict(s, s->ranges.low[i], s->ranges.high[i]);
+        verdict = lc_search_verdict(s, lc_range_low(&s->ranges, i), lc_range_high(&s->ranges, i));
     if (verdict == LC_NONE_INSIDE && !s->null) may_be_null = 0;
     if (verdict == LC_SOME_INSIDE || may_be_null) {
         problem = lc_search_look(s, i, walk, may_be_null, &verdict, &nulls);

@@ -78,9 +78,9 @@ def test_plain_values(kind: str, bits: int) -> None:
 
 def chunk_buffers(values: NDArray[np.generic], kind: int) -> list[bytes]:
     """Return the value buffers of a chunk."""
-    width, words = values.dtype.itemsize, values.view(f"u{values.dtype.itemsize}")
     if kind == FLAT:
         return [values.tobytes()]
+    width, words = values.dtype.itemsize, values.view(f"u{values.dtype.itemsize}")
     if kind == SPLIT:
         return [values.view(np.uint8).reshape(-1, width).T.tobytes()]
     if kind == RLE:
@@ -139,6 +139,39 @@ def test_pages(letter: str, bits: int, kind: int) -> None:
             intervals.search(page, kind, bits, levels, test, ranges, start, stop, out, mask)
             expected = np.where(is_null, test.null, inside(keys, ends))[start:stop]
             expected = expected if mask is None else expected & kept
+            assert unpacked(out, stop - start).tolist() == expected.tolist()
+        for number, begin in enumerate(np.cumsum([0, *sizes[:-1]]).tolist()):
+            some = keys[begin : begin + sizes[number]]
+            assert ranges[number] in (None, (min(some), max(some)))
+
+
+@pytest.mark.parametrize("order", [UNSIGNED, SIGNED])
+def test_values_of_two_words(order: int) -> None:
+    """Values of 128 bits, of which many share one of their words: plain, and in the chunks of a page."""
+    rng = np.random.default_rng(order)
+    words = np.array([0, 1, 5, (1 << 63) - 1, 1 << 63, (1 << 64) - 1], np.uint64)
+    for case in range(12):
+        sizes = [256] * int(rng.integers(0, 4)) + [int(rng.integers(1, 257))]
+        values = rng.choice(words[: int(rng.integers(1, 7))], (sum(sizes), 2))
+        if case % 3 == 0:
+            values[:, 0] = rng.integers(0, 1 << 62, len(values))
+        if case % 4 == 0:
+            values = values[np.argsort(values[:, 1], kind="stable")]
+        sign = (1 << 127) if order == SIGNED else 0
+        keys = [(low | high << 64) ^ sign for low, high in values.tolist()]
+        is_null = rng.random(len(keys)) < (0.3 if case % 2 else 0.0)
+        parts = np.split(values, np.cumsum(sizes)[:-1])
+        levels = [part.astype(np.uint16) for part in np.split(is_null, np.cumsum(sizes)[:-1])]
+        page = page_of([part.reshape(-1).view("V16") for part in parts], FLAT, levels if case % 2 else None)
+        definition, ranges = (FLAT_LEVELS, 0) if case % 2 else None, ChunkRanges(len(sizes), wide=True)
+        for _ in range(6):
+            test, ends = random_test(keys, 128, order, rng)
+            out = np.full((len(keys) + 7) // 8, 255, np.uint8)
+            test.values(values, out)
+            assert unpacked(out, len(keys)).tolist() == inside(keys, ends).tolist()
+            start, stop = sorted(rng.integers(0, len(keys) + 1, 2).tolist())
+            intervals.search(page, FLAT, 128, definition, test, ranges, start, stop, out)
+            expected = np.where(is_null, test.null, inside(keys, ends))[start:stop]
             assert unpacked(out, stop - start).tolist() == expected.tolist()
         for number, begin in enumerate(np.cumsum([0, *sizes[:-1]]).tolist()):
             some = keys[begin : begin + sizes[number]]
@@ -240,7 +273,16 @@ def test_impossible_searches_of_indices() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        *((24, SIGNED, []), (16, FLOAT, []), (8, 7, []), (8, UNSIGNED, [(3, 2)]), (8, UNSIGNED, [(0, 256)])),
+        *(
+            (24, SIGNED, []),
+            (16, FLOAT, []),
+            (128, FLOAT, []),
+            (128, SIGNED, [(0, 1 << 128)]),
+            (8, SIGNED, [(-1, 5)]),
+            (8, 7, []),
+            (8, UNSIGNED, [(3, 2)]),
+            (8, UNSIGNED, [(0, 256)]),
+        ),
         *((8, UNSIGNED, [(0, 5), (6, 7)]), (8, UNSIGNED, [(6, 7), (0, 1)])),
         (64, SIGNED, [(3 * n, 3 * n) for n in range(17)]),
         (64, UNSIGNED, [(0, (1 << 64) - 1), (5, 6)]),
@@ -268,6 +310,10 @@ def test_impossible_searches() -> None:
             intervals.search(page, kind, bits, levels, test, known, 0, stop, target)
     with pytest.raises(CodecError):
         intervals.search(page, FLAT, 32, None, test, ranges, 0, 100, out, bytes(12))
+    wide_test, wide = IntervalTest(128, SIGNED, []), page_of([np.zeros(100, "V16")], FLAT, None)
+    for page_, kind, known in ((wide, FLAT, ranges), (wide, INLINE, ChunkRanges(1, wide=True))):
+        with pytest.raises(CodecError):
+            intervals.search(page_, kind, 128, None, wide_test, known, 0, 100, out)
     with pytest.raises(CodecError):
         test.values(bytes(5), out)
     with pytest.raises(IndexError):

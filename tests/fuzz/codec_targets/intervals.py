@@ -19,7 +19,7 @@ def random_test(c: Chaos, bits: int) -> IntervalTest:
 
 
 def plain(c: Chaos) -> object:
-    bits, count = c.random.choice([8, 16, 32, 64]), c.random.randint(0, 300)
+    bits, count = c.random.choice([8, 16, 32, 64, 128]), c.random.randint(0, 300)
     return random_test(c, bits).values(c.buffer(bits // 8 * count), c.out((count + 7) // 8))
 
 
@@ -27,6 +27,8 @@ def searched(c: Chaos) -> object:
     kinds = [miniblock_values.FLAT, miniblock_values.INLINE, miniblock_values.RLE, miniblock_values.SPLIT]
     kind = c.random.choice(kinds)
     bits = c.random.choice([32, 64] if kind == miniblock_values.SPLIT else [8, 16, 32, 64])
+    if kind == miniblock_values.FLAT and c.flag(0.2):
+        bits = 128
     counts, level_kind = counts_of(c), c.random.choice([levels.FLAT, levels.RLE])
     streams = {}
     if c.flag():
@@ -34,7 +36,7 @@ def searched(c: Chaos) -> object:
         ends = [sum(map(len, parts[: number + 1])) for number in range(len(parts))]
         streams = {"levels": counts, "level_streams": [(b"".join(parts), ends)]}
     page = opened(c, [chunk_buffers(c, kind, bits, n) for n in counts], counts, **streams)
-    test, ranges = random_test(c, bits), ChunkRanges(len(counts) + c.flag(0.05))
+    test, ranges = random_test(c, bits), ChunkRanges(len(counts) + c.flag(0.05), wide=c.flag() or bits == 128)
     definition = (level_kind, c.number(17)) if streams or c.flag(0.05) else None
     for _ in range(3):
         start, stop = sorted([c.number(sum(counts)), c.number(sum(counts))])

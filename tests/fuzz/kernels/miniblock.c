@@ -75,13 +75,13 @@ static void resolved(fz_input *in, const lc_chunks *chunks, const lc_value_codec
 
 /* Intervals whose ends are keys of values, or any. */
 static lc_intervals intervals_of(fz_input *in, int bits, const uint8_t *values, int64_t n) {
-    lc_intervals test = {bits, bits < 32 ? fz_upto(in, 1) : fz_upto(in, 2), 0, {0}, {0}};
+    lc_intervals test = {bits, bits < 32 ? fz_upto(in, 1) : fz_upto(in, 2), 0, {{0, 0}}, {{0, 0}}};
     for (int64_t i = fz_upto(in, LC_MOST_INTERVALS); i > 0; i--) {
         uint64_t value = n && fz_upto(in, 3) ? lc_load_value(values + fz_upto(in, n - 1) * (bits / 8), bits) : fz_word(in, 8);
         uint64_t low = lc_key(value & lc_low_mask(bits), bits, (int)test.order), span = fz_word(in, (int)fz_upto(in, 8));
         uint64_t high = span > lc_low_mask(bits) - low ? lc_low_mask(bits) : low + span;
-        if (test.count && (low == 0 || low - 1 <= test.high[test.count - 1])) continue;
-        test.low[test.count] = low, test.high[test.count++] = high;
+        if (test.count && (low == 0 || low - 1 <= test.high[test.count - 1].word)) continue;
+        test.low[test.count] = lc_narrow_key(low), test.high[test.count++] = lc_narrow_key(high);
     }
     return test;
 }
@@ -89,7 +89,7 @@ static lc_intervals intervals_of(fz_input *in, int bits, const uint8_t *values, 
 static int is_inside(const lc_intervals *test, uint64_t value) {
     uint64_t key = lc_key(value, (int)test->bits, (int)test->order);
     int found = 0;
-    for (int64_t i = 0; i < test->count; i++) found |= test->low[i] <= key && key <= test->high[i];
+    for (int64_t i = 0; i < test->count; i++) found |= test->low[i].word <= key && key <= test->high[i].word;
     return found;
 }
 
@@ -99,9 +99,9 @@ static void with_entries(fz_input *in, lc_chunk_search *s, lc_intervals *test) {
     if (!fz_upto(in, 1)) return;
     uint8_t *marks = fz_memory(s->entries, 0);
     for (int64_t i = 0; i < s->entries; i++) marks[i] = (uint8_t)fz_upto(in, 1);
-    s->marks = marks, test->count = s->entries > 0, test->low[0] = 0;
+    s->marks = marks, test->count = s->entries > 0, test->low[0] = lc_narrow_key(0);
     uint64_t last = (uint64_t)(s->entries ? s->entries - 1 : 0);
-    test->high[0] = last < lc_low_mask(test->bits) ? last : lc_low_mask(test->bits);
+    test->high[0] = lc_narrow_key(last < lc_low_mask(test->bits) ? last : lc_low_mask(test->bits));
 }
 
 /* Whether a value passes; *sound becomes 0 if it is an index without an entry. */
@@ -123,13 +123,13 @@ static void searched(fz_input *in, const lc_chunks *chunks, const lc_value_codec
     if (chunks->repetition) return;
     int damaged = lc_levels_scan(chunks, &levels, 0, table->count, NULL, nulls, items, &total, &where) != LC_OK;
     if (fz_upto(in, 1)) kept = fz_take(in, (b - a + 7) / 8);
-    lc_chunk_ranges ranges = {(uint64_t *)fz_memory(8 * MOST, 0), (uint64_t *)fz_memory(8 * MOST, 0), fz_memory(MOST, 0)};
+    lc_chunk_ranges ranges = {(uint64_t *)fz_memory(8 * MOST, 0), (uint64_t *)fz_memory(8 * MOST, 0), NULL, NULL, fz_memory(MOST, 0)};
     memset(ranges.known, 0, MOST);
     lc_chunk_search s = {chunks, *codec, -1, NULL, levels.definition, &test, (int)fz_upto(in, 1), ranges, kept, scratch,
                          fz_memory(2 * table->largest, 0), (uint64_t *)fz_memory(8 * words, 0), (uint64_t *)fz_memory(8 * words, 0)};
     int64_t kind = fz_upto(in, 2);
     if (kind == 1) with_entries(in, &s, &test);
-    if (kind == 2) s.codec.kind = LC_VALUE_NONE, test.count = fz_upto(in, 1), test.low[0] = 0, test.high[0] = lc_low_mask(bits);
+    if (kind == 2) s.codec.kind = LC_VALUE_NONE, test.count = fz_upto(in, 1), test.low[0] = lc_narrow_key(0), test.high[0] = lc_narrow_key(lc_low_mask(bits));
     for (int round = 0; round < 2; round++) {
         uint8_t *out = fz_memory((b - a + 7) / 8, 0);
         int problem = lc_chunks_search(&s, a, b, out, &where), sound = 1;
@@ -148,17 +148,41 @@ static void tested(fz_input *in, int bits) {
     int64_t n = fz_upto(in, 300);
     uint8_t *values = fz_take(in, n * bits / 8);
     lc_intervals test = intervals_of(in, bits, values, n);
-    uint64_t *words = (uint64_t *)fz_memory(8 * ((n + 63) / 64), 0), low, high;
+    uint64_t *words = (uint64_t *)fz_memory(8 * ((n + 63) / 64), 0);
+    lc_wide_key low, high;
     lc_inside(values, n, &test, words);
     if (n) lc_key_range(values, n, &test, &low, &high);
     for (int64_t i = 0; i < n; i++) {
         uint64_t value = lc_load_value(values + i * (bits / 8), bits), key = lc_key(value, bits, (int)test.order);
-        FZ_CHECK((int)(words[i / 64] >> (i % 64) & 1) == is_inside(&test, value) && low <= key && key <= high);
+        FZ_CHECK((int)(words[i / 64] >> (i % 64) & 1) == is_inside(&test, value) && low.word <= key && key <= high.word);
+    }
+}
+
+/* Plain values of two words, most of them near an end of an interval. */
+static void tested_wide(fz_input *in) {
+    int64_t n = fz_upto(in, 200), words = (n + 63) / 64;
+    uint8_t *values = fz_take(in, 16 * n);
+    lc_intervals test = {128, fz_upto(in, 1), 0, {{0, 0}}, {{0, 0}}};
+    uint64_t flip = test.order == LC_KEY_SIGNED ? (uint64_t)1 << 63 : 0, *out = (uint64_t *)fz_memory(8 * words, 0);
+    lc_wide_key low = {fz_word(in, 8), fz_word(in, 8)}, high = {fz_word(in, 8), fz_word(in, 8)}, least, most;
+    if (!lc_wide_less(high, low)) test.count = 1, test.low[0] = low, test.high[0] = high;
+    for (int64_t i = 0; i < n; i++)
+        if (fz_upto(in, 1)) lc_store_u64(values + 16 * i + 8, (fz_upto(in, 1) ? low.top : high.top) ^ flip);
+    lc_inside(values, n, &test, out);
+    if (n) lc_key_range(values, n, &test, &least, &most);
+    for (int64_t i = 0; i < n; i++) {
+        lc_wide_key key = {lc_load_u64(values + 16 * i), lc_load_u64(values + 16 * i + 8) ^ flip};
+        int inside = test.count && !lc_wide_less(key, low) && !lc_wide_less(high, key);
+        FZ_CHECK((int)(out[i / 64] >> (i % 64) & 1) == inside && !lc_wide_less(key, least) && !lc_wide_less(most, key));
     }
 }
 
 static void fz_target(fz_input *in) {
     page p;
+    if (!fz_upto(in, 7)) {
+        tested_wide(in);
+        return;
+    }
     int64_t bits = (int64_t)8 << fz_upto(in, 3), kind = fz_upto(in, 3), where, done;
     if (kind == LC_VALUE_SPLIT && bits < 32) bits = 32;
     if (kind == LC_VALUE_FLAT && fz_upto(in, 1)) bits = 1 + fz_upto(in, 90);

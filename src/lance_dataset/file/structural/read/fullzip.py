@@ -7,8 +7,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
-from lance_dataset.file.buffers import allocate
+from lance_dataset.file.buffers import allocate, filled_bitmap
 from lance_dataset.file.kinds import is_binary_like, is_wide
+from lance_dataset.file.stored_test import SEARCHED_BITS, StoredTest
+from lance_dataset.file.structural.arrays import value_bits
 from lance_dataset.file.structural.layout import FullZipLayout, list_depth, max_definition, max_visible_definition
 from lance_dataset.file.structural.read.levels import LeafValues
 from lance_dataset.file.structural.read.page import LeafPage, Page, expand_rows
@@ -16,9 +18,13 @@ from lance_dataset.file.take_shape import take_shape
 from lance_dataset.properties import cached_property
 from lancecodec import fullzip, take_pages
 from lancecodec.fullzip import ZipLayout
+from lancecodec.intervals import IntervalTest
 from lancecodec.take_pages import PageTaker
 
 __all__ = ["FullZipPage"]
+
+#: Items whose values are copied for a search at a time, so that they stay in the cache; a multiple of 8.
+_SEARCHED_ITEMS = 1 << 13
 
 
 class FullZipPage(LeafPage):
@@ -199,6 +205,64 @@ class FullZipPage(LeafPage):
 
     def _fixed(self, values: pa.Buffer, count: int) -> pa.Array:
         return self._layout.values.fixed_items(self._value_type, values, count, self.page.where)
+
+    # -- search --------------------------------------------------------------------------------------------------
+
+    def can_search(self, test: StoredTest) -> bool:
+        """See `LeafPage.can_search`: one value for each row, mapped, of which the test needs what is stored."""
+        layout = self._layout
+        if not self.page.is_mapped or self._lists or self._items_per_row != 1 or layout.rep_bits or layout.def_bits > 8:
+            return False
+        if layout.def_bits and max_definition(self.layers) != 1:
+            return False
+        if test.validity is not None:
+            return True
+        bits = value_bits(self._value_type)
+        return test.intervals is not None and bits in SEARCHED_BITS and layout.values.flat_bits == layout.bits == bits
+
+    def search(self, test: StoredTest, start: int, stop: int, kept: pa.Buffer | None) -> pa.Buffer | None:
+        """See `LeafPage.search`; null tests look at the levels alone."""
+        if test.validity is not None and not self._layout.def_bits:
+            return filled_bitmap(test.validity[0], stop - start, kept)
+        found = np.zeros((stop - start + 7) // 8, np.uint8)
+        if test.validity is not None:
+            valid, null = test.validity
+            found[:] = np.packbits(np.where(self._searched_levels(start, stop) == 0, valid, null), bitorder="little")
+        elif test.intervals is not None:
+            for first in range(start, stop, _SEARCHED_ITEMS if self._layout.def_bits else stop - start):
+                last = min(first + _SEARCHED_ITEMS, stop) if self._layout.def_bits else stop
+                part = found[(first - start) // 8 : (last - start + 7) // 8]
+                self._search_values(test.intervals, first, last, part)
+        if kept is not None:
+            found &= np.frombuffer(kept, np.uint8, len(found))
+        return pa.py_buffer(found)
+
+    def _search_values(self, test: IntervalTest, first: int, last: int, found: NDArray[np.uint8]) -> None:
+        """Mark the values of some rows that pass a test."""
+        width, size = self._width or 0, self._zip.item_size or 0
+        if not self._layout.def_bits:
+            test.values(self.page.read_range(0, first * width, last * width), found.data)
+            return
+        data = self.page.read_range(0, first * size, last * size)
+        values, definition = allocate((last - first) * width), allocate((last - first) * 2)
+        self._zip.scan_fixed(data, 0, last - first, values, definition)
+        test.values(values, found.data)
+        nulls = np.packbits(np.frombuffer(definition, np.uint16) != 0, bitorder="little")
+        found[:] = found | nulls if test.null else found & ~nulls
+
+    def _searched_levels(self, start: int, stop: int) -> NDArray[np.uint8]:
+        """Return the definition levels of some rows, which are the first bytes of their items."""
+        if not self._indexed:
+            size = self._zip.item_size or 0
+            levels = np.frombuffer(self.page.read_range(0, start * size, stop * size), np.uint8)[::size]
+        else:
+            begins, ends = self._row_ranges(np.arange(start, stop), viewed=False)
+            if (begins >= ends).any():
+                raise CorruptFileError(f"{self.page.where}: a row without a level")
+            levels = np.frombuffer(self.page.view(0), np.uint8)[begins]
+        if levels.max(initial=0) > 1:
+            raise CorruptFileError(f"{self.page.where}: a level that its layers do not have")
+        return levels
 
     # -- items of any size ---------------------------------------------------------------------------------------
 

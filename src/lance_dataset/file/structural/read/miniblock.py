@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import allocate, filled_bitmap
 from lance_dataset.file.cache import Decoded
-from lance_dataset.file.stored_test import IndexTest, StoredTest
+from lance_dataset.file.stored_test import SEARCHED_BITS, IndexTest, StoredTest
 from lance_dataset.file.structural.arrays import value_bits
 from lance_dataset.file.structural.encodings.base import ChunkValues, Encoding, TakenLevels
 from lance_dataset.file.structural.layout import MiniBlockLayout, list_depth, max_definition, max_visible_definition
@@ -24,7 +24,7 @@ from lance_dataset.file.structural.read.page import LeafPage, Page, expand_range
 from lance_dataset.file.take_shape import take_shape
 from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
-from lancecodec import CodecError, intervals, take_pages
+from lancecodec import CodecError, intervals, miniblock_values, take_pages
 from lancecodec import levels as level_codecs
 from lancecodec.blocks import FileBlocks, Held
 from lancecodec.intervals import ChunkRanges
@@ -34,8 +34,8 @@ from lancecodec.take_pages import PageTaker
 
 __all__ = ["MiniBlockPage", "OpenedChunks"]
 
-#: Sizes in bits of the values that can be searched.
-_SEARCHED_BITS = (8, 16, 32, 64)
+#: Size in bits of values that are searched only if they are flat; no index has it.
+_FLAT_ONLY = 128
 
 
 @dataclass(frozen=True)
@@ -331,11 +331,13 @@ class MiniBlockPage(LeafPage):
             return self._is_mapped_and_flat
         if not self._at_hand or self._encoding.is_text or pa.types.is_nested(self._value_type):
             return False
-        _, bits = self._encoding.chunk_codec(self.page.where)
+        codec, bits = self._encoding.chunk_codec(self.page.where)
+        if bits not in SEARCHED_BITS or (bits == _FLAT_ONLY and codec != miniblock_values.FLAT):
+            return False
         if self._layout.dictionary is not None:
             kind = self._value_type
-            return bits in _SEARCHED_BITS and (not pa.types.is_dictionary(kind) or kind.index_type.bit_width == bits)
-        return test.intervals is not None and bits in _SEARCHED_BITS and bits == value_bits(self._value_type)
+            return bits != _FLAT_ONLY and (not pa.types.is_dictionary(kind) or kind.index_type.bit_width == bits)
+        return test.intervals is not None and bits == value_bits(self._value_type)
 
     @cached_property
     def _is_mapped_and_flat(self) -> bool:
@@ -346,7 +348,7 @@ class MiniBlockPage(LeafPage):
 
     @cached_property
     def _ranges(self) -> ChunkRanges:
-        return ChunkRanges(self._table.num_chunks)
+        return ChunkRanges(self._table.num_chunks, wide=value_bits(self._value_type) == _FLAT_ONLY)
 
     def search(self, test: StoredTest, start: int, stop: int, kept: pa.Buffer | None) -> pa.Buffer | None:
         """See `LeafPage.search`; a condition is computed for the entries of a dictionary if that is less work."""
