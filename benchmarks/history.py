@@ -1,8 +1,9 @@
-"""Cost of a table's history: opening it and appending ten rows, compared with the reference on the same history.
+"""Cost of a table's history: opening it, appending ten rows, and finding rows by id, beside the reference.
 
 The reference creates the histories: many versions of one fragment (`versions`), many fragments in a few versions
-(`fragments`), or many appends (`appends`, both). Every contender has its own copy (hard links), which grows by one
-append per round. In each round all contenders run once, in a new random order. Medians count.
+(`fragments`), many appends (`appends`, both), or many updates of ten rows with stable ids (`updates`). Every contender
+has its own copy (hard links), which grows by one append per round. In each round all contenders run once, in a new
+random order. Medians count.
 
     python benchmarks/history.py --length 2000 --rounds 31
     python benchmarks/history.py --kinds appends --length 20000
@@ -23,11 +24,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import lance
+import numpy as np
 import pyarrow as pa
 
 import lance_dataset
 from report import render_times
 
+FOUND = f"_rowid IN ({', '.join(map(str, range(20)))})"
 ROWS = pa.table({"id": range(10), "x": [float(i) for i in range(10)], "s": [f"row {i}" for i in range(10)]})
 UNSYNCED = {"local_fsync": "false"}
 
@@ -39,6 +42,7 @@ class Contender:
     name: str
     append: Callable[[str], object]
     open: Callable[[str], int]
+    find: Callable[[str], int]
 
 
 CONTENDERS = [
@@ -46,16 +50,19 @@ CONTENDERS = [
         "lance-dataset, unsynced",
         lambda uri: lance_dataset.write_dataset(ROWS, uri, mode="append", storage_options=UNSYNCED),
         lambda uri: lance_dataset.dataset(uri).count_rows(),
+        lambda uri: lance_dataset.dataset(uri).to_table(["id"], filter=FOUND).num_rows,
     ),
     Contender(
         "lance-dataset",
         lambda uri: lance_dataset.write_dataset(ROWS, uri, mode="append"),
         lambda uri: lance_dataset.dataset(uri).count_rows(),
+        lambda uri: lance_dataset.dataset(uri).to_table(["id"], filter=FOUND).num_rows,
     ),
     Contender(
         "pylance",
         lambda uri: lance.write_dataset(ROWS, uri, mode="append"),
         lambda uri: lance.dataset(uri).count_rows(),
+        lambda uri: lance.dataset(uri).to_table(["id"], filter=FOUND).num_rows,
     ),
 ]
 
@@ -82,7 +89,24 @@ def appends(uri: str, length: int) -> None:
         lance.write_dataset(ROWS, uri, mode="append")
 
 
-HISTORIES: dict[str, Callable[[str, int], None]] = {"versions": versions, "fragments": fragments, "appends": appends}
+def updates(uri: str, length: int) -> None:
+    """Make `length` updates of ten rows."""
+    rng = np.random.default_rng(7)
+    rows = pa.concat_tables([ROWS] * 10_000)
+    dataset = lance.write_dataset(
+        rows.set_column(0, "id", pa.array(range(len(rows)))), uri, enable_stable_row_ids=True, max_rows_per_file=10_000
+    )
+    for _ in range(length):
+        chosen = ", ".join(map(str, rng.choice(len(rows), 10, replace=False).tolist()))
+        dataset.update({"x": "x + 1"}, where=f"id IN ({chosen})")
+
+
+HISTORIES: dict[str, Callable[[str, int], None]] = {
+    "versions": versions,
+    "fragments": fragments,
+    "appends": appends,
+    "updates": updates,
+}
 
 
 def timed(action: Callable[[], object]) -> float:
@@ -100,17 +124,19 @@ def measure(kind: str, length: int, rounds: int, scratch: Path) -> dict[str, dic
     for copy in copies.values():
         shutil.copytree(source, copy, copy_function=os.link)
     times: dict[str, dict[str, list[float]]] = {
-        f"{label} {kind}": {each.name: [] for each in CONTENDERS} for label in ("open and count", "append 10 rows to")
+        f"{label} {kind}": {each.name: [] for each in CONTENDERS}
+        for label in ("open and count", "append 10 rows to", "open and find 20 rows of")
     }
-    opened, appended = times.values()
+    opened, appended, found = times.values()
     shuffler = random.Random(7)
     for number in range(rounds + 1):
         for each in shuffler.sample(CONTENDERS, len(CONTENDERS)):
             uri = str(copies[each.name])
-            seconds = timed(lambda: each.append(uri)), timed(lambda: each.open(uri))  # noqa: B023 - called immediately
+            seconds = [timed(lambda: run(uri)) for run in (each.append, each.open, each.find)]  # noqa: B023 - called now
             if number:  # the first round is a warm-up
                 appended[each.name].append(seconds[0])
                 opened[each.name].append(seconds[1])
+                found[each.name].append(seconds[2])
     check(copies)
     return times
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import overload
 
 import numpy as np
@@ -22,8 +21,11 @@ from lance_dataset.read.projection import Projection, full_schema
 from lance_dataset.read.row_taker import ProjectionTaker, known_taker
 from lance_dataset.table.fragment import DeletionFile, DeletionFileType, Fragment, Spilled
 from lance_dataset.table.fragment_list import FragmentList
-from lance_dataset.table.lineage.plain_ids import PlainIds, plain_ids
-from lance_dataset.table.lineage.row_index import IndexedFragment, RowIdIndex
+from lance_dataset.table.lineage.id_pieces import IdPieces
+from lance_dataset.table.lineage.plain_ids import PlainIds
+from lance_dataset.table.lineage.row_ids import RowIds
+from lance_dataset.table.lineage.row_index import RowIdIndex
+from lance_dataset.table.lineage.stored_ids import StoredIds
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.row_addresses import by_fragment, first_address, fragments_of, grouped, offsets_of, places_of
@@ -299,26 +301,78 @@ class TableReader:
 
     def _index(self, earlier: _Indexed | None) -> _Indexed:
         fragments = self.manifest.fragment_list
-        plain = plain_ids(fragments)
-        other_ids = np.setdiff1d(fragments.ids, plain.fragment_ids)
-        others = {fragment_id: _lineage(fragments.find(fragment_id)) for fragment_id in other_ids.tolist()}
+        stored = StoredIds.of(fragments)
+        plain = stored.plain()
+        others = _Lineages.of(fragments, stored, plain)
         if earlier is not None and earlier.serves(plain, others, fragments):
             new = ~np.isin(plain.fragment_ids, earlier.plain.fragment_ids)
             added = plain.where(new)
             if added.apart.all():
-                more = map(self._for_index, others.keys() - earlier.others.keys())
+                more = self._pieces(stored, others.fragment_ids - earlier.others.fragment_ids)
                 extended = earlier.index.extended(more, added)
                 if extended is not None:
                     return _Indexed.of(plain, others, extended, fragments)
-        rest = [*others, *plain.fragment_ids[~plain.apart].tolist()]
-        index = RowIdIndex.build(map(self._for_index, rest), plain.where(plain.apart))
+        pieces = self._pieces(stored, others.fragment_ids.union(plain.fragment_ids[~plain.apart].tolist()))
+        index = RowIdIndex.build(pieces, self._deletions, plain.where(plain.apart))
         return _Indexed.of(plain, others, index, fragments)
 
-    def _for_index(self, fragment_id: int) -> IndexedFragment:
+    def _pieces(self, stored: StoredIds, fragment_ids: frozenset[int]) -> IdPieces:
+        """Return the row ids of fragments, those that are stored in the usual form together."""
+        mine = stored.of_fragments(np.array(sorted(fragment_ids), np.int64))
+        pieces, known = mine.pieces(), mine.fragment_ids.tolist()
+        if pieces is None:
+            pieces, known = IdPieces.of({}), []
+        others = sorted(fragment_ids.difference(known))
+        return pieces.followed_by(IdPieces.of({each: self._row_ids(each) for each in others}))
+
+    def _row_ids(self, fragment_id: int) -> RowIds:
         reader = self.fragment(fragment_id)
         if reader is None or reader.row_ids is None:
             raise CorruptFileError(f"fragment {fragment_id} has no row ids, but the table has stable ones")
-        return IndexedFragment(fragment_id, reader.row_ids, partial(getattr, reader, "deletions"))
+        return reader.row_ids
+
+    def _deletions(self, fragment_id: int) -> NDArray[np.int64]:
+        reader = self.fragment(fragment_id)
+        return np.empty(0, np.int64) if reader is None else reader.deletions
+
+
+@dataclass(frozen=True, eq=False)
+class _Lineages:
+    """Sources of the row ids of fragments, which tell if an index is still right.
+
+    Attributes
+    ----------
+    fragment_ids
+        Ids of the fragments.
+    stored
+        Sequences in their messages.
+    others
+        Sources of the ids of other fragments, by fragment id.
+    """
+
+    fragment_ids: frozenset[int]
+    stored: StoredIds
+    others: Mapping[int, object]
+
+    @classmethod
+    def of(cls, fragments: FragmentList, stored: StoredIds, plain: PlainIds) -> _Lineages:
+        """Return the sources of all fragments that are not plain."""
+        wanted = frozenset(fragments.ids.tolist()).difference(plain.fragment_ids.tolist())
+        others = sorted(wanted.difference(stored.fragment_ids.tolist()))
+        return cls(wanted, stored, {each: _lineage(fragments.find(each)) for each in others})
+
+    def hold(self, earlier: _Lineages) -> bool:
+        """Return True if the fragments of an earlier version are among these, with the same sources."""
+        return self.fragment_ids >= earlier.fragment_ids and all(
+            self._source(each) == earlier._source(each) for each in earlier.fragment_ids
+        )
+
+    def _source(self, fragment_id: int) -> object:
+        return self.others[fragment_id] if fragment_id in self.others else self.stored[self._places[fragment_id]]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {fragment_id: place for place, fragment_id in enumerate(self.stored.fragment_ids.tolist())}
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,26 +384,26 @@ class _Indexed:
     plain
         Fragments with consecutive ids.
     others
-        Sources of the ids of other fragments, by fragment id.
+        Sources of the ids of other fragments.
     deletions
         Deletion files of the fragments whose deleted rows are not in the index.
     """
 
     plain: PlainIds
-    others: Mapping[int, object]
+    others: _Lineages
     deletions: Mapping[int, DeletionFile | None]
     index: RowIdIndex
 
     @classmethod
-    def of(cls, plain: PlainIds, others: Mapping[int, object], index: RowIdIndex, fragments: FragmentList) -> _Indexed:
+    def of(cls, plain: PlainIds, others: _Lineages, index: RowIdIndex, fragments: FragmentList) -> _Indexed:
         """Make the entry for an index of these fragments."""
         return cls(plain, others, {each: _deletion_file(fragments, each) for each in index.trimmed}, index)
 
-    def serves(self, plain: PlainIds, others: Mapping[int, object], fragments: FragmentList) -> bool:
+    def serves(self, plain: PlainIds, others: _Lineages, fragments: FragmentList) -> bool:
         """Return True if a version has all these fragments and no live rows that the index lacks."""
         return (
             plain.holds(self.plain)
-            and all(others.get(known) == value for known, value in self.others.items())
+            and others.hold(self.others)
             and all(_deletion_file(fragments, each) == file for each, file in self.deletions.items())
         )
 

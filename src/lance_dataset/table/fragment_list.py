@@ -91,8 +91,9 @@ class FragmentColumns:
     has_deletions, num_deleted_rows, deletion_types, deletion_base_ids
         True if there is a deletion file, the number of rows that it deletes (0 if not stated), its format and its base
         path (-1: none).
-    has_row_ids, has_spilled_lineage, has_overlays, has_clustering
-        True if there are row ids, lineage in hidden columns, overlay files, a clustering id.
+    has_row_ids, has_inline_row_ids, has_spilled_lineage, has_overlays, has_clustering
+        True if there are row ids, one sequence of row ids in the message, lineage in hidden columns, overlay files, a
+        clustering id.
     num_files
         Number of data files.
     file_owners
@@ -116,6 +117,7 @@ class FragmentColumns:
     deletion_types: Numbers
     deletion_base_ids: Numbers
     has_row_ids: NDArray[np.bool_]
+    has_inline_row_ids: NDArray[np.bool_]
     has_spilled_lineage: NDArray[np.bool_]
     has_overlays: NDArray[np.bool_]
     has_clustering: NDArray[np.bool_]
@@ -191,6 +193,11 @@ class _Messages:
         """Return one message, without its tag and length."""
         return self.data[int(self._starts[position]) : int(self._ends[position])]
 
+    def locate(self, field: int) -> tuple[Numbers, Numbers, Numbers]:
+        """See `FragmentList.locate`."""
+        owners, _, starts, ends = locate_records(self.data, (self._starts, self._ends), field, self.where)
+        return owners, starts, ends
+
     @cached_property
     def _files(self) -> tuple[Numbers, Numbers, Numbers]:
         """Position of the fragment of each data file, and the byte range of the file's message."""
@@ -214,6 +221,7 @@ class _Messages:
             deletion_types=own[11],
             deletion_base_ids=own[4],
             has_row_ids=own[5] + own[6] > 0,
+            has_inline_row_ids=(own[5] == 1) & (own[6] == 0),
             has_spilled_lineage=own[6] + own[7] + own[8] > 0,
             has_overlays=own[9] > 0,
             has_clustering=own[12] >= 0,
@@ -398,6 +406,26 @@ class FragmentList(Sequence[Fragment]):
     def file_paths(self) -> list[bytes]:
         """Return the path of each data file, as stored."""
         return self._messages.file_paths()
+
+    def locate(self, field: int) -> tuple[Numbers, Numbers, Numbers]:
+        """Locate what a field of the fragments contains.
+
+        Parameters
+        ----------
+        field
+            Number of the field, which has bytes.
+
+        Returns
+        -------
+        owners, starts, ends
+            Position of the fragment, and byte range in `data`.
+
+        Raises
+        ------
+        CorruptFileError
+            The bytes are not a list of fragments.
+        """
+        return self._messages.locate(field)
 
     def with_shared_fields(self) -> Numbers:
         """Return the positions of fragments in which several data files have the same field.

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from lance_dataset._proto import rowids_pb2
 from lance_dataset.errors import CorruptFileError, LanceError
+from lance_dataset.table.lineage.id_pieces import IdPieces
 from lance_dataset.table.lineage.row_ids import RowIds
-from lance_dataset.table.lineage.row_index import IndexedFragment, RowIdIndex
+from lance_dataset.table.lineage.row_index import RowIdIndex
 from lance_dataset.table.lineage.row_versions import RowVersions
 
 
@@ -203,7 +204,7 @@ def test_damaged_sequences(found: tuple[RowIds, list[int]], damage: list[tuple[i
     assert decoded.without(rows[::2]).to_numpy().tolist() == everything[1::2].tolist()
     assert RowIds.decode(decoded.encode(), len(values), "x").to_numpy().tolist() == everything.tolist()
     with suppress(CorruptFileError):  # of an id that occurs twice
-        index = RowIdIndex.build([IndexedFragment(3, decoded, lambda: rows[:0])])
+        index = RowIdIndex.build(IdPieces.of({3: decoded}), lambda _: rows[:0])
         addresses, hits = index.find(everything, lambda at: np.ones(len(at), bool))
         assert hits.all()
         assert everything[(addresses & np.uint64(2**32 - 1)).astype(int)].tolist() == everything.tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,28 +11,68 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from lance_dataset._proto import rowids_pb2
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.table.fragment import Fragment
 from lance_dataset.table.fragment_list import FragmentList
-from lance_dataset.table.lineage.plain_ids import plain_ids
+from lance_dataset.table.lineage.id_pieces import IdPieces, IdRuns, Whole
+from lance_dataset.table.lineage.plain_ids import PlainIds
 from lance_dataset.table.lineage.rank import RankedBits
 from lance_dataset.table.lineage.row_ids import RowIds
-from lance_dataset.table.lineage.row_index import IndexedFragment, RowIdIndex
+from lance_dataset.table.lineage.row_index import RowIdIndex
+from lance_dataset.table.lineage.segments import Bitmap, Holes, Range, Segment, Values
+from lance_dataset.table.lineage.stored_ids import StoredIds
 
 Model = dict[int, int]
 
 
-def _fragment(fragment_id: int, ids: RowIds, deleted: object = ()) -> IndexedFragment:
+@dataclass(frozen=True)
+class _Fragment:
+    id: int
+    row_ids: RowIds
+    deletions: NDArray[np.int64]
+
+
+def _fragment(fragment_id: int, ids: RowIds, deleted: object = ()) -> _Fragment:
     dead = np.array(sorted(deleted), np.int64)  # type: ignore[call-overload]
-    decoded = RowIds.decode(ids.encode(), len(ids), "x")
-    return IndexedFragment(fragment_id, decoded, lambda: dead)
+    return _Fragment(fragment_id, RowIds.decode(ids.encode(), len(ids), "x"), dead)
 
 
-def _model(fragments: list[IndexedFragment]) -> Model:
+def _pieces(fragments: list[_Fragment]) -> IdPieces:
+    """Return the row ids, decoded one by one; they must be the same if they are decoded together."""
+    expected = IdPieces.of({fragment.id: fragment.row_ids for fragment in fragments})
+    listed = [Fragment(each.id, (), None, len(each.row_ids), each.row_ids.encode()) for each in fragments]
+    found = StoredIds.of(FragmentList.of(listed)).pieces()
+    assert found is not None
+    assert _unpacked(found.runs) == _unpacked(expected.runs)
+    assert list(map(_summary, found.wholes)) == list(map(_summary, expected.wholes))
+    return found
+
+
+def _summary(part: Whole) -> tuple[object, ...]:
+    ids = part.segment
+    return part.address, len(ids), ids.bounds, ids.take(np.linspace(0, len(ids) - 1, 100).astype(np.int64)).tolist()
+
+
+def _unpacked(runs: IdRuns) -> list[tuple[int, int]]:
+    listed = zip(runs.first.tolist(), runs.addresses.tolist(), runs.lengths.tolist(), strict=True)
+    return [(first + step, address + step) for first, address, length in listed for step in range(length)]
+
+
+def _build(fragments: list[_Fragment], plain: PlainIds | None = None) -> RowIdIndex:
+    dead = {fragment.id: fragment.deletions for fragment in fragments}
+    return RowIdIndex.build(_pieces(fragments), dead.__getitem__, plain)
+
+
+def _extended(index: RowIdIndex, fragments: list[_Fragment]) -> RowIdIndex | None:
+    return index.extended(_pieces(fragments))
+
+
+def _model(fragments: list[_Fragment]) -> Model:
     """Return the address of each live id."""
     found = {}
     for fragment in fragments:
-        dead = set(fragment.deletions().tolist())
+        dead = set(fragment.deletions.tolist())
         for offset, row_id in enumerate(fragment.row_ids.to_numpy().tolist()):
             if offset not in dead:
                 found[row_id] = (fragment.id << 32) + offset
@@ -43,7 +84,7 @@ def _live(model: Model) -> Callable[[NDArray[np.uint64]], NDArray[np.bool_]]:
     return lambda addresses: np.isin(addresses, alive)
 
 
-def _check(index: RowIdIndex, fragments: list[IndexedFragment], extra: object = ()) -> None:
+def _check(index: RowIdIndex, fragments: list[_Fragment], extra: object = ()) -> None:
     model = _model(fragments)
     listed = {row_id for fragment in fragments for row_id in fragment.row_ids.to_numpy().tolist()}
     near = {row_id + step for row_id in listed for step in (-1, 0, 1)} | {0, 2**64 - 1} | set(extra)  # type: ignore[call-overload]
@@ -110,7 +151,7 @@ class _Table:
             del self.rows[fragment], self.dead[fragment]
         self.add(ids)
 
-    def fragments(self) -> list[IndexedFragment]:
+    def fragments(self) -> list[_Fragment]:
         return [_fragment(number, RowIds.from_values(ids), self.dead[number]) for number, ids in self.rows.items()]
 
 
@@ -127,19 +168,19 @@ def test_histories(data: st.DataObject) -> None:
         if index is not None and step == "delete":
             _check(index, fragments)  # deletions leave an index unchanged
         if index is not None and step == "append":
-            extended = index.extended([each for each in fragments if each.id not in known])
+            extended = _extended(index, [each for each in fragments if each.id not in known])
             assert extended is not None
             _check(extended, fragments)
-        index = RowIdIndex.build(fragments)
+        index = _build(fragments)
         _check(index, fragments)
 
 
 def test_many_overlapping_fragments() -> None:
     """More fragments than there are layers may have the same range of ids."""
-    ids = np.random.default_rng(0).permutation(5000)
+    ids = np.random.default_rng(0).permutation(30_000)
     fragments = [_fragment(number, RowIds.from_values(ids[number::20])) for number in range(20)]
-    index = RowIdIndex.build(fragments)
-    assert len(index.layers) > 2
+    index = _build(fragments)
+    assert len(index.layers) > 4  # of segments, and of the live rows of the others
     _check(index, fragments)
 
 
@@ -148,38 +189,54 @@ def test_rows_moved_again_and_again() -> None:
     everything = range(100)
     fragments = [_fragment(number, RowIds.from_values(everything), everything) for number in range(9)]
     fragments.append(_fragment(9, RowIds.from_values(list(everything)[::-1])))
-    _check(RowIdIndex.build(fragments), fragments)
+    _check(_build(fragments), fragments)
+
+
+def test_many_small_updates() -> None:
+    """Rows that were updated a few times, a few rows each time."""
+    rng = np.random.default_rng(4)
+    rows, dead = {0: list(range(3000))}, {0: set[int]()}
+    for number in range(1, 300):
+        moved = rng.choice(3000, 10, replace=False).tolist()
+        for fragment, ids in rows.items():
+            dead[fragment] |= {offset for offset, row_id in enumerate(ids) if row_id in moved}
+        rows[number], dead[number] = moved, set()
+    fragments = [_fragment(number, RowIds.from_values(ids), dead[number]) for number, ids in rows.items()]
+    index = _build(fragments)
+    assert index.trimmed
+    assert len(index.trimmed) < 50  # the deletions of most fragments do not matter
+    _check(index, fragments)
 
 
 def test_memory() -> None:
     ranges = [_fragment(number, RowIds.from_range(number * 10**6, 10**6)) for number in range(100)]
-    assert RowIdIndex.build(ranges).nbytes <= 2000
+    assert _build(ranges).nbytes <= 2000
     kept = RowIds.from_range(0, 10**6).without(np.flatnonzero(np.random.default_rng(0).random(10**6) < 0.1))
-    assert RowIdIndex.build([_fragment(0, kept)]).nbytes < 200_000
+    assert _build([_fragment(0, kept)]).nbytes < 200_000
 
 
 def test_nothing() -> None:
-    index = RowIdIndex.build([])
+    index = _build([])
     _check(index, [], [1, 5])
     more = [_fragment(3, RowIds.from_range(5, 10))]
-    extended = index.extended(more)
+    extended = _extended(index, more)
     assert extended is not None
     _check(extended, more)
-    assert extended.extended([]) is extended
-    assert extended.extended([_fragment(4, RowIds.from_range(3, 1))]) is None
-    assert extended.extended([_fragment(4, RowIds.from_range(14, 1))]) is None
+    assert _extended(extended, []) is extended
+    assert _extended(extended, [_fragment(4, RowIds.from_range(3, 1))]) is None
+    assert _extended(extended, [_fragment(4, RowIds.from_range(14, 1))]) is None
     # a row that moved once more since is listed by two of the new fragments
     twice = [_fragment(4, RowIds.from_values([95, 90]), {1}), _fragment(5, RowIds.from_values([92, 90]))]
-    assert extended.extended(twice) is None
+    assert _extended(extended, twice) is None
 
 
 def test_extension_keeps_bitmaps_apart() -> None:
     bitmaps = [RowIds.from_values(start + np.flatnonzero(np.arange(300) % 7)) for start in (0, 1000, 2000)]
     fragments = [_fragment(number, ids) for number, ids in enumerate(bitmaps)]
     fragments.append(_fragment(7, RowIds.from_range(5000, 3)))
-    index = RowIdIndex.build(fragments[:1])
+    index = _build(fragments[:1])
     for number, fragment in enumerate(fragments[1:], start=2):
-        extended = index.extended([fragment])
+        extended = _extended(index, [fragment])
         assert extended is not None
         index = extended
         _check(index, fragments[:number])
@@ -205,7 +262,7 @@ def test_plain_fragments(ranges: list[tuple[int, int, int]], data: st.DataObject
         fragments.append(Fragment(2 * number, (), physical_rows=rows, row_ids=encoded))
         if kind == "plain":
             held[2 * number] = range(base + shift, base + shift + count)
-    found = plain_ids(FragmentList.of(fragments[::-1]))
+    found = StoredIds.of(FragmentList.of(fragments[::-1])).plain()
     spans = zip(found.fragment_ids.tolist(), found.first.tolist(), found.last.tolist(), strict=True)
     assert {number: range(first, last + 1) for number, first, last in spans} == held
     assert found.holds(found.where(np.arange(len(found)) % 2 == 0))
@@ -214,15 +271,67 @@ def test_plain_fragments(ranges: list[tuple[int, int, int]], data: st.DataObject
     assert len(listed) == len(set(listed))
     parts = {number: _fragment(number, RowIds.from_range(ids.start, len(ids))) for number, ids in held.items()}
     alone = [parts[number] for number in chosen.fragment_ids.tolist()]
-    _check(RowIdIndex.build([], chosen), alone)
+    _check(_build([], chosen), alone)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["range", "holes", "bitmap", "values", "array"]),
+            st.sampled_from([0, 7, 1000, 2**64 - 3000]),
+            st.sampled_from([0, 1, 5, 64, 65, 200, 1023, 1024, 1500]),
+        ),
+        max_size=8,
+    ),
+    st.integers(0, 2**32),
+)
+def test_segments_decoded_together(kinds: list[tuple[str, int, int]], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    segments: list[Segment] = []
+    for kind, start, count in kinds:
+        numbers = start + np.flatnonzero(rng.random(count) < rng.choice([0.1, 0.5, 0.99])).astype(np.uint64)
+        if kind == "range":
+            segments.append(Range(start, start + count))
+        elif kind == "holes":
+            segments.append(Holes(start, start + count, numbers))
+        elif kind == "bitmap":
+            bits = np.zeros(count, bool)
+            bits[(numbers - np.uint64(start)).astype(np.int64)] = True
+            segments.append(Bitmap(start, start + count, np.packbits(bits, bitorder="little")))
+        else:
+            segments.append(Values(0, numbers if kind == "values" else rng.permutation(numbers)))
+    message = rowids_pb2.RowIdSequence(segments=[_as_stored(segment) for segment in segments])
+    rows = sum(len(segment) for segment in segments)
+    listed = [Fragment(5, (), None, rows, message.SerializeToString())]
+    found = StoredIds.of(FragmentList.of(listed)).pieces()
+    expected = IdPieces.of({5: RowIds(tuple(segments))}) if rows else IdPieces.of({})
+    assert found is not None
+    assert _unpacked(found.runs) == _unpacked(expected.runs)
+    assert [part.address for part in found.wholes] == [part.address for part in expected.wholes]
+    if rows:
+        longer = [Fragment(5, (), None, rows + 1, message.SerializeToString())]
+        assert StoredIds.of(FragmentList.of(longer)).pieces() is None
+
+
+def _as_stored(segment: Segment) -> rowids_pb2.U64Segment:
+    """Return the message of a segment in its own kind, which may not be the smallest."""
+    if isinstance(segment, Bitmap):
+        place = {"start": segment.start, "end": segment.stop, "bitmap": segment.bits.tobytes()}
+        return rowids_pb2.U64Segment(range_with_bitmap=place)
+    if isinstance(segment, Holes):
+        holes = {"u64_array": {"values": segment.holes.astype("<u8").tobytes()}}
+        return rowids_pb2.U64Segment(range_with_holes={"start": segment.start, "end": segment.stop, "holes": holes})
+    if isinstance(segment, Range):
+        return segment.to_proto()
+    return rowids_pb2.U64Segment(array={"u64_array": {"values": segment.to_numpy().astype("<u8").tobytes()}})
 
 
 def test_an_id_twice() -> None:
     with pytest.raises(CorruptFileError, match=r"fragment 3.* 7 occurs twice"):
-        RowIdIndex.build([_fragment(3, RowIds.from_values([7, 3, 7, 1]))])
+        _build([_fragment(3, RowIds.from_values([7, 3, 7, 1]))])
     twins = [_fragment(number, RowIds.from_values([9, 5, 2, number + 20])) for number in range(8)]
     with pytest.raises(CorruptFileError, match="row id"):
-        RowIdIndex.build(twins)
+        _build(twins)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=400))

@@ -6,8 +6,9 @@ stretch is either a range of consecutive ids, or a range with gaps and a bitmap 
 in layers. The stretches of a layer never overlap, so that an id is found by a binary search and by counting bits
 (`table.lineage.rank`).
 
-Segments are placed from the largest to the smallest, each into the first of a few layers that has room. The rest,
-mostly small fragments made by updates, is reduced to its live rows. Those never overlap and form one more layer.
+Segments of many ids are placed from the largest to the smallest, each into the first of a few layers that has room. The
+runs of all other segments, mostly of fragments made by updates, have layers of their own: one for each row that has the
+same id, up to a few. The rest is reduced to its live rows. Those never overlap and form one more layer.
 
 For example, 100 fragments of a million fresh rows are 100 stretches. Rows left over by compaction need about 1.5 bits
 per number, and rows in no order need 20 bytes each. Deleted rows are removed only where necessary, because a look-up
@@ -18,9 +19,9 @@ add to it. An index without some deleted rows must not serve a version in which 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import reduce
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -28,48 +29,29 @@ from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.late_dataclass import dataclass
+from lance_dataset.table.lineage.id_pieces import IdPieces, IdRuns, Whole
 from lance_dataset.table.lineage.plain_ids import PlainIds
 from lance_dataset.table.lineage.rank import RankedBits
-from lance_dataset.table.lineage.row_ids import RowIds
-from lance_dataset.table.lineage.segments import Bitmap, Range, Runs, Segment, Values
-from lance_dataset.table.row_addresses import first_address, first_addresses, split_address
+from lance_dataset.table.lineage.segments import Bitmap, Range, Runs, Values
+from lance_dataset.table.row_addresses import addresses_in, first_addresses, fragments_of
 
-__all__ = ["IndexedFragment", "RowIdIndex"]
+__all__ = ["RowIdIndex"]
 
-#: Maximum number of layers whose stretches may include deleted rows.
+#: Maximum number of layers of segments, and of layers of runs, whose stretches may include deleted rows.
 _MAX_LAYERS = 4
 #: Exclusive limit on the span of a stretch.
 _MAX_SPAN = 1 << 32
 #: Bytes of a stretch, and bytes of its bitmap per number.
 _STRETCH_BYTES = 20
 _NUMBER_BYTES = 3 / 16
-#: Segments with fewer single ids get no bitmaps of their own.
-_FEW = 1024
 
 Addresses: TypeAlias = NDArray[np.uint64]
 #: First ids, spans and addresses of stretches, and the bits if it is a stretch with gaps.
 _Stretches: TypeAlias = tuple[NDArray[np.uint64], NDArray[np.uint64], Addresses, RankedBits | None]
 #: Returns a mask of the addresses (ascending) whose rows are not deleted.
 LiveTest: TypeAlias = Callable[[Addresses], NDArray[np.bool_]]
-
-
-@dataclass(frozen=True)
-class IndexedFragment:
-    """Fragment data that the index needs.
-
-    Attributes
-    ----------
-    id
-        Id of the fragment.
-    row_ids
-        Ids of its rows.
-    deletions
-        Reads the offsets of its deleted rows, ascending.
-    """
-
-    id: int
-    row_ids: RowIds
-    deletions: Callable[[], NDArray[np.int64]]
+#: Reads the offsets of the deleted rows of a fragment, ascending.
+Deletions: TypeAlias = Callable[[int], NDArray[np.int64]]
 
 
 class RowIdIndex:
@@ -88,13 +70,15 @@ class RowIdIndex:
         self.trimmed = trimmed
 
     @classmethod
-    def build(cls, fragments: Iterable[IndexedFragment], plain: PlainIds | None = None) -> RowIdIndex:
+    def build(cls, pieces: IdPieces, deletions: Deletions, plain: PlainIds | None = None) -> RowIdIndex:
         """Index the rows of a version.
 
         Parameters
         ----------
-        fragments
-            The fragments.
+        pieces
+            Row ids of the fragments.
+        deletions
+            Returns the deleted rows of a fragment.
         plain
             Further fragments, no two of which have a common id.
 
@@ -105,31 +89,39 @@ class RowIdIndex:
         """
         base = None if plain is None or not len(plain) else _plain_layer(plain)
         placed = _Placement(_MAX_LAYERS if base is None else _MAX_LAYERS - 1)
-        for part in sorted(_parts(fragments), key=lambda part: len(part.segment), reverse=True):
+        for part in sorted(pieces.wholes, key=lambda part: len(part.segment), reverse=True):
             placed.add(part)
         layers = [_layer([part for _, _, part in spans]) for spans in placed.layers]
-        deletions = {part.fragment.id: part.fragment.deletions() for part in placed.rest}
-        exact = _exact_layer(placed.rest, deletions)
-        trimmed = {fragment_id for fragment_id, offsets in deletions.items() if len(offsets)}
-        return cls([layer for layer in (exact, base, *layers) if layer is not None], trimmed)
+        *lanes, left = _checked(pieces.runs.ascending()).lanes(_MAX_LAYERS)
+        rest = IdRuns.joined([left, *(IdRuns.of(part.segment, part.address) for part in placed.rest)])
+        offsets = {each: deletions(each) for each in np.unique(fragments_of(rest.addresses)).tolist()}
+        exact = _exact_layer(rest, [addresses_in(each, rows) for each, rows in offsets.items()])
+        trimmed = {fragment_id for fragment_id, rows in offsets.items() if len(rows)}
+        found = (exact, *map(_run_layer, lanes), base, *layers)
+        return cls([layer for layer in found if layer is not None], trimmed)
 
-    def extended(self, fragments: Iterable[IndexedFragment], plain: PlainIds | None = None) -> RowIdIndex | None:
+    def extended(self, pieces: IdPieces, plain: PlainIds | None = None) -> RowIdIndex | None:
         """Return the index with more fragments, or None if some of their ids are not greater than those in it.
 
-        The parameters are those of `build`. The ids of `fragments` must be greater than those of `plain`, too.
+        The parameters are those of `build`. The ids of `pieces` must lie below or above those of `plain`.
         """
-        parts = sorted(_parts(fragments), key=lambda part: part.segment.bounds)
-        spans = [part.segment.bounds for part in parts]
-        if plain is not None and len(plain):
-            spans.insert(0, (int(plain.first.min()), int(plain.last.max())))
-        spans.insert(0, (-1, max((layer.highest for layer in self.layers), default=-1)))
-        if any(low <= before for (_, before), (low, _) in pairwise(spans)):
+        runs, parts = pieces.runs.ascending(), sorted(pieces.wholes, key=lambda part: part.segment.bounds)
+        bounds = [part.segment.bounds for part in parts]
+        if (runs.first[1:] <= runs.last[:-1]).any() or any(low <= before for (_, before), (low, _) in pairwise(bounds)):
             return None
-        added = [] if plain is None or not len(plain) else [_plain_layer(plain)]
-        if parts:
-            added.append(_layer(parts))
+        found = [
+            None if plain is None or not len(plain) else _plain_layer(plain),
+            _run_layer(runs),
+            _layer(parts) if parts else None,
+        ]
+        added = sorted((layer for layer in found if layer is not None), key=lambda layer: int(layer.first[0]))
         if not added:
             return self
+        highest = max((layer.highest for layer in self.layers), default=-1)
+        for layer in added:
+            if int(layer.first[0]) <= highest:
+                return None
+            highest = layer.highest
         last = reduce(_Layer.followed_by, [*self.layers[-1:], *added])
         return RowIdIndex([*self.layers[:-1], last], self.trimmed)
 
@@ -272,12 +264,16 @@ def _plain_layer(plain: PlainIds) -> _Layer:
     return _Layer(first, (last - first).astype(np.uint32), addresses, None, RankedBits.joined([]))
 
 
-def _layer(parts: Iterable[_Part]) -> _Layer:
+def _run_layer(runs: IdRuns) -> _Layer | None:
+    """Return a layer of ascending runs that do not overlap, None without any."""
+    if not len(runs):
+        return None
+    return _Layer(runs.first, (runs.lengths - 1).astype(np.uint32), runs.addresses, None, RankedBits.joined([]))
+
+
+def _layer(parts: Iterable[Whole]) -> _Layer:
     """Return a layer of parts in ascending order of ids, whose bounds do not overlap."""
-    pieces: list[_Stretches] = []
-    for few, found in groupby(parts, lambda part: isinstance(part.segment, Values) and len(part.segment) < _FEW):
-        group = list(found)
-        pieces += [_gathered(group)] if few else map(_stretches, group)
+    pieces = [_stretches(part) for part in parts]
     bits = [piece[3] for piece in pieces if piece[3] is not None]
     places = None
     if bits:
@@ -289,7 +285,7 @@ def _layer(parts: Iterable[_Part]) -> _Layer:
     return _Layer(first, spans.astype(np.uint32), addresses, places, RankedBits.joined(bits))
 
 
-def _stretches(part: _Part) -> _Stretches:
+def _stretches(part: Whole) -> _Stretches:
     """Return one stretch with a bitmap for a part, or one stretch for each of its runs."""
     segment = part.segment
     if isinstance(segment, Range):
@@ -313,25 +309,7 @@ def _stretches(part: _Part) -> _Stretches:
     return first, spans.astype(np.uint64), part.base + offsets.astype(np.uint64), None
 
 
-def _gathered(parts: Sequence[_Part]) -> _Stretches:
-    """Return the stretches of small parts, built together: there may be hundreds of a few ids in each fragment."""
-    ids = np.concatenate([part.segment.to_numpy() for part in parts])
-    addresses = np.concatenate([np.arange(len(part.segment), dtype=np.uint64) + part.base for part in parts])
-    if (ids[1:] <= ids[:-1]).any():
-        order = np.argsort(ids)
-        ids, addresses = ids[order], addresses[order]
-        twice = np.flatnonzero(ids[1:] == ids[:-1])
-        if len(twice):
-            owner, _ = split_address(int(addresses[twice[0]]))
-            raise CorruptFileError(f"fragment {owner}: the row id {int(ids[twice[0]])} occurs twice")
-    one = np.uint64(1)
-    begins = np.append(True, (ids[1:] - ids[:-1] != one) | (addresses[1:] - addresses[:-1] != one))
-    places = np.flatnonzero(begins)
-    spans = np.diff(np.append(places, len(ids))) - 1
-    return ids[places], spans.astype(np.uint64), addresses[places], None
-
-
-def _mapped(part: _Part, low: int, high: int, bits: NDArray[np.uint8]) -> _Stretches:
+def _mapped(part: Whole, low: int, high: int, bits: NDArray[np.uint8]) -> _Stretches:
     first, span = np.array([low], np.uint64), np.array([high - low], np.uint64)
     return first, span, np.array([part.address], np.uint64), RankedBits.of(bits)
 
@@ -339,34 +317,15 @@ def _mapped(part: _Part, low: int, high: int, bits: NDArray[np.uint8]) -> _Stret
 # -- distribution over layers -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """A segment and the address of the row with its first id."""
-
-    fragment: IndexedFragment
-    start: int
-    segment: Segment
-
-    @property
-    def address(self) -> int:
-        return first_address(self.fragment.id) + self.start
-
-    @property
-    def base(self) -> np.uint64:
-        return np.uint64(self.address)
-
-    @property
-    def where(self) -> str:
-        return f"fragment {self.fragment.id}"
-
-
-def _parts(fragments: Iterable[IndexedFragment]) -> Iterable[_Part]:
-    for fragment in fragments:
-        start = 0
-        for segment in fragment.row_ids.segments:
-            if len(segment):
-                yield _Part(fragment, start, segment)
-            start += len(segment)
+def _checked(runs: IdRuns) -> IdRuns:
+    """Return ascending runs. Raise CorruptFileError if two runs next to each other repeat an id of a fragment."""
+    owners = fragments_of(runs.addresses)
+    twice = np.flatnonzero((runs.first[1:] <= runs.last[:-1]) & (owners[1:] == owners[:-1]))
+    if len(twice):
+        raise CorruptFileError(
+            f"fragment {int(owners[twice[0]])}: the row id {int(runs.first[twice[0] + 1])} occurs twice"
+        )
+    return runs
 
 
 class _Placement:
@@ -386,11 +345,11 @@ class _Placement:
     """
 
     def __init__(self, max_layers: int) -> None:
-        self.layers: list[list[tuple[int, int, _Part]]] = []
-        self.rest: list[_Part] = []
+        self.layers: list[list[tuple[int, int, Whole]]] = []
+        self.rest: list[Whole] = []
         self._max_layers = max_layers
 
-    def add(self, part: _Part) -> None:
+    def add(self, part: Whole) -> None:
         low, high = part.segment.bounds
         if high - low >= _MAX_SPAN and not isinstance(part.segment, Values | Runs):
             self.rest.append(part)
@@ -406,34 +365,11 @@ class _Placement:
             self.rest.append(part)
 
 
-def _exact_layer(parts: Sequence[_Part], deletions: Mapping[int, NDArray[np.int64]]) -> _Layer | None:
-    """Return a layer of the live rows of some parts, given the offsets of deleted rows by fragment id."""
-    first, lengths, addresses = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
-    for part in parts:
-        runs, starts = _live_runs(part, deletions[part.fragment.id])
-        first.append(runs.first)
-        lengths.append(runs.lengths)
-        addresses.append(part.base + starts.astype(np.uint64))
-    all_first = np.concatenate(first)
-    if not len(all_first):
-        return None
-    order = np.argsort(all_first)
-    all_first, spans = all_first[order], np.concatenate(lengths)[order] - 1
-    twice = np.flatnonzero(all_first[1:] - all_first[:-1] <= spans[:-1].astype(np.uint64))
+def _exact_layer(runs: IdRuns, dead: Sequence[Addresses]) -> _Layer | None:
+    """Return a layer of the live rows of runs, given the addresses of deleted rows of each fragment, ascending."""
+    live = runs.without(np.concatenate(dead)).ascending() if dead else runs
+    twice = np.flatnonzero(live.first[1:] <= live.last[:-1])
     if len(twice):
-        number = int(all_first[twice[0] + 1])
+        number = int(live.first[twice[0] + 1])
         raise CorruptFileError(f"the row id {number} belongs to several rows that are not deleted")
-    return _Layer(all_first, spans.astype(np.uint32), np.concatenate(addresses)[order], None, RankedBits.joined([]))
-
-
-def _live_runs(part: _Part, deletions: NDArray[np.int64]) -> tuple[Runs, NDArray[np.int64]]:
-    """Return the runs of the live ids of a part, and the offset in the part at which each begins."""
-    runs = part.segment.runs()
-    low, high = np.searchsorted(deletions, [part.start, part.start + len(runs)])
-    dead = deletions[low:high] - part.start
-    if not len(dead):
-        return runs, runs.starts[:-1]
-    live = runs.without(dead)
-    # Rows stay in order: the n-th live row comes after all deleted rows that lie before it.
-    places = live.starts[:-1]
-    return live, places + np.searchsorted(dead - np.arange(len(dead)), places, side="right")
+    return _run_layer(live)
