@@ -121,6 +121,10 @@ FILTERS = [
     "_rowid = 1 or a = 49",
     "_rowid in (1, 3, 4) and _rowaddr in (1, 4294967300)",
     "_rowid in (1, 3, 4) and not _rowid = 3",
+    "_rowid in (1, 3, 4) and _rowid not in (3, 9)",
+    "(_rowid = 1 or _rowid = 3) and a = 3",
+    "_rowid in (1, 3, 4, 30) and a in (3, 30)",
+    "_rowid = 3 and _rowid = _rowaddr",
     "not _rowid = 3",
     "_rowid > 40 and _rowid < 46",
     "_rowaddr = 1",
@@ -205,6 +209,23 @@ def test_named_rows_are_all_that_is_read(tmp_path: Path, stable: bool) -> None:
         dataset.to_table(filter="a in (43, 47)")
     assert dataset.delete(f"_rowid = {ids[0]}") == {"num_deleted_rows": 1}
     assert dataset.to_table(filter=f"_rowid in ({ids[0]}, {ids[1]})")["a"].to_pylist() == [47]
+
+
+def test_listed_rows_in_the_order_of_the_scan(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.lance")
+    dataset = lance.write_dataset(pa.table({"a": range(60)}), path, enable_stable_row_ids=True, max_rows_per_file=10)
+    dataset.update({"a": "a + 100"}, where="a % 7 = 0")
+    dataset.delete("a = 11")
+    text = "_rowid in (3, 7, 11, 12, 14, 25, 26, 27, 51)"
+    assert dataset.to_table(filter=text)["a"].to_pylist() == [3, 12, 25, 26, 27, 51, 107, 114]
+    assert dataset.to_table(filter=text, offset=1, limit=3)["a"].to_pylist() == [12, 25, 26]
+    fragments = dataset.get_fragments()
+    some = [fragments[6], fragments[2], fragments[0]]
+    assert dataset.scanner(filter=text, fragments=some).to_table()["a"].to_pylist() == [107, 114, 25, 26, 27, 3]
+    twice = dataset.scanner(filter=text, fragments=[fragments[0], fragments[0]]).to_table()
+    assert twice["a"].to_pylist() == [3, 3]
+    batches = dataset.scanner(filter=text, batch_size=3, strict_batch_size=True).to_batches()
+    assert [batch["a"].to_pylist() for batch in batches] == [[3, 12, 25], [26, 27, 51], [107, 114]]
 
 
 @pytest.mark.parametrize("version", ["legacy", "2.0", "2.1", "2.2"])

@@ -41,7 +41,13 @@ def narrowed_or_few(reader: TableReader, request: ScanRequest) -> ScanRequest | 
     CorruptFileError
         The files of an index contradict the format.
     """
-    request = _named_rows(reader, request)
+    if request.filter is not None:
+        from lance_dataset.scan.pruning.row_pruning import named_rows_or_few
+
+        found = named_rows_or_few(reader, request)
+        if not isinstance(found, ScanRequest):
+            return found
+        request = found
     answer = _answer(reader, request)
     if answer is None:
         return request

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.read.take import take_addresses
 from lance_dataset.scan.costs import ColumnCosts
+from lance_dataset.scan.few_rows import FEW_ROWS, few_of_scan, may_take
 from lance_dataset.scan.indexed.answering import IndexAnswer
 from lance_dataset.scan.projections import scan_projection
 from lance_dataset.scan.request import ScanRequest
@@ -17,9 +18,8 @@ from lance_dataset.table.row_addresses import fragments_of
 
 __all__ = ["few_rows"]
 
-#: Rows up to which taking them costs less than planning a scan.
-_FEW_ROWS = 1 << 11
-#: The same if the rows are scattered: in ranges that have fewer rows than this on average.
+#: Rows up to which taking them costs less than planning a scan, if they are scattered: in ranges that have fewer than
+#: `_RANGE_ROWS` rows on average.
 _SCATTERED_ROWS = 1 << 17
 #: Bytes of the columns of a filter that are taken together, and rows up to which they are not estimated.
 _MOST_BYTES = 32 << 20
@@ -32,17 +32,13 @@ def few_rows(reader: TableReader, request: ScanRequest, answer: IndexAnswer) -> 
 
     They are those of live rows that the filter keeps, after offset and limit, in the order of the scan.
     """
-    if request.order_by or request.row_range is not None or request.metrics is not None:
-        return None
-    if reader.limit.max_bytes is not None or not _are_few(answer.addresses):
+    if not may_take(reader, request) or not _are_few(answer.addresses):
         return None
     columns = reader.manifest.fragment_list.columns
     addresses = answer.addresses.addresses()
     if request.fragments is None:
         if len(answer.covered) < len(columns.ids) and not request.only_indexed:
             return None
-    elif len(set(request.fragments)) < len(request.fragments):
-        return None
     else:
         chosen = columns.ids[list(request.fragments)]
         if not request.only_indexed and not answer.covered.issuperset(chosen.tolist()):
@@ -57,15 +53,12 @@ def few_rows(reader: TableReader, request: ScanRequest, answer: IndexAnswer) -> 
         if kept is None:
             return None
         addresses = kept
-    if request.fragments is not None or not columns.is_ascending:
-        addresses = _in_scan_order(reader, request, addresses)
-    stop = None if request.limit is None else request.offset + request.limit
-    return addresses[request.offset : stop]
+    return few_of_scan(reader, request, addresses)
 
 
 def _are_few(addresses: AddressRanges) -> bool:
     rows = addresses.num_rows
-    return rows <= _FEW_ROWS or (rows <= _SCATTERED_ROWS and rows < _RANGE_ROWS * len(addresses.starts))
+    return rows <= FEW_ROWS or (rows <= _SCATTERED_ROWS and rows < _RANGE_ROWS * len(addresses.starts))
 
 
 def _kept(reader: TableReader, request: ScanRequest, addresses: NDArray[np.uint64]) -> NDArray[np.uint64] | None:
@@ -83,11 +76,3 @@ def _kept(reader: TableReader, request: ScanRequest, addresses: NDArray[np.uint6
     projection = scan_projection(reader, list(filter.columns), False, False)
     taken = take_addresses(reader, addresses, projection, request.schema)
     return addresses[filter.mask(taken).to_numpy(zero_copy_only=False)]
-
-
-def _in_scan_order(reader: TableReader, request: ScanRequest, addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    ids = reader.manifest.fragment_list.columns.ids
-    order = ids if request.fragments is None else ids[list(request.fragments)]
-    ranks = {int(each): rank for rank, each in enumerate(order.tolist())}
-    places = np.array([ranks[each] for each in fragments_of(addresses).tolist()], np.int64)
-    return addresses[np.argsort(places, kind="stable")]

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from lance_dataset.expr.tree import And, Column, Comparison, Constant, Expression, OneOf, Or
 from lance_dataset.late_dataclass import dataclass
 from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.few_rows import FEW_ROWS, few_of_scan, may_take
 from lance_dataset.scan.pruning.prune import may_fail
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.row_ranges import RowRanges
-from lance_dataset.table.row_addresses import first_addresses, last_addresses, offsets_of
+from lance_dataset.table.row_addresses import first_addresses, fragments_of, last_addresses, offsets_of
 
-__all__ = ["named_rows"]
+__all__ = ["named_rows", "named_rows_or_few"]
 
 Addresses: TypeAlias = NDArray[np.uint64]
 
@@ -83,12 +84,59 @@ def named_rows(reader: TableReader, request: ScanRequest) -> ScanRequest:
     ``_rowoffset < 100`` names rows by their number. As with pruning by statistics (`scan.pruning.prune`), no error gets
     lost: a filter that may raise one is computed for all rows.
     """
+    tree = _naming(request)
+    named = None if tree is None else _named(reader, tree)
+    return request if named is None else _restricted(reader, request, named)
+
+
+def named_rows_or_few(reader: TableReader, request: ScanRequest) -> ScanRequest | Addresses:
+    """Return the same request as `named_rows`, or the addresses of all rows of the scan if its filter just lists few.
+
+    The addresses are those of live rows, after offset and limit, in the order of the scan.
+    """
+    tree = _naming(request)
+    named = None if tree is None else _named(reader, tree)
+    if tree is None or named is None:
+        return request
+    if _lists_all(tree) and not request.only_indexed and may_take(reader, request):
+        found = named.firsts
+        if len(found) and int((named.lasts - found).sum()):
+            counts = (named.lasts - found + np.uint64(1)).astype(np.int64)
+            steps = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+            found = np.repeat(found, counts) + steps.astype(np.uint64)
+        if request.fragments is not None:
+            chosen = reader.manifest.fragment_list.columns.ids[list(request.fragments)]
+            found = found[np.isin(fragments_of(found), chosen)]
+        if len(found) <= FEW_ROWS:
+            return few_of_scan(reader, request, found)
+    return _restricted(reader, request, named)
+
+
+def _naming(request: ScanRequest) -> Expression | None:
+    """Return the filter of a request if the rows that it names may be all that are examined."""
     tree = None if request.filter is None else request.filter.tree
     if tree is None or request.include_deleted or request.rows is not None or may_fail(tree):
-        return request
-    named = _named(reader, tree)
-    if named is None:
-        return request
+        return None
+    return tree
+
+
+def _lists_all(node: Expression) -> bool:
+    """Return True if a filter that names rows keeps all of these and no others."""
+    if isinstance(node, And | Or):
+        return all(map(_lists_all, node.operands))
+    if isinstance(node, OneOf):
+        return not node.negated and _has_finder(node.operand)
+    if not isinstance(node, Comparison) or node.operator != "=":
+        return False
+    sides = (node.left, node.right)
+    return any(map(_has_finder, sides)) and any(isinstance(side, Constant) for side in sides)
+
+
+def _has_finder(node: Expression) -> bool:
+    return isinstance(node, Column) and node.path[0] in _FINDERS
+
+
+def _restricted(reader: TableReader, request: ScanRequest, named: _Intervals) -> ScanRequest:
     ids = reader.manifest.fragment_list.columns.ids.astype(np.uint64)
     positions = np.arange(len(ids)) if request.fragments is None else np.unique(np.array(request.fragments, np.int64))
     positions = positions[np.argsort(ids[positions])]
