@@ -33,17 +33,17 @@ class EncodingFamily(Protocol):
     ) -> ColumnReader:
         """Open a reader of a field with everything below it; `locate` returns the file and column of a field."""
 
+    def open_plain_columns(
+        self, metadata: Any, fields: Sequence[Field], indices: Sequence[int], num_rows: int
+    ) -> PlainColumns | None:
+        """Find the columns of some fields that can be read together, None if the version has none."""
+
 
 class PagedFamily(EncodingFamily, Protocol):
     """Further functions of the families of 2.x, where columns are encoded page by page into one container."""
 
     def stored_indices(self, schema: Schema, metadata: FileMetadata) -> Sequence[tuple[int, int]]:
         """Return (field id, column index) of the fields of a file by itself."""
-
-    def open_plain_columns(
-        self, metadata: FileMetadata, fields: Sequence[Field], indices: Sequence[int], num_rows: int
-    ) -> PlainColumns | None:
-        """Find the columns of some fields that can be read together, None if the version has none."""
 
     def join_parts(self, parts: Sequence[ColumnPart], field: Field) -> list[JoinedParts]:
         """Read the parts of a field that are small plain pages together; the others are to be read by themselves."""

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from lance_dataset.file.buffers import allocate, bit_width
 from lance_dataset.file.container import FileMetadata
+from lance_dataset.io.base import InputFile
 from lance_dataset.threads.streams import map_parallel
 from lance_dataset.types.schema import Field
 from lancecodec import plain_columns
+from lancecodec.batch_columns import BatchColumns
 
 __all__ = ["DictionaryPlan", "PagePlan", "PlainPages", "find_plain_columns"]
 
@@ -71,7 +73,7 @@ def find_plain_columns(
         return plan(*named[kind], column, page)
 
     found = plain_columns.PlainColumns(mapped, metadata.column_table, list(indices), kinds, num_rows, plan_of)
-    return PlainPages(metadata, mapped, found, types)
+    return PlainPages(metadata.source, mapped, found, types)
 
 
 class PlainPages:
@@ -79,7 +81,7 @@ class PlainPages:
 
     Parameters
     ----------
-    metadata, mapped
+    source, mapped
         The file and its bytes.
     columns
         The places of the values.
@@ -88,9 +90,13 @@ class PlainPages:
     """
 
     def __init__(
-        self, metadata: FileMetadata, mapped: pa.Buffer, columns: plain_columns.PlainColumns, types: list[pa.DataType]
+        self,
+        source: InputFile,
+        mapped: pa.Buffer,
+        columns: plain_columns.PlainColumns | BatchColumns,
+        types: list[pa.DataType],
     ) -> None:
-        self._source = metadata.source
+        self._source = source
         self._mapped = mapped
         self._columns = columns
         self._types = types

@@ -103,9 +103,7 @@ def open_plain_columns(
     PlainColumns or None
         None if there are no such columns.
     """
-    if not isinstance(file, FileMetadata):
-        return None
-    return paged_family_of(file.version).open_plain_columns(file, fields, indices, num_rows)
+    return family_of(file.version).open_plain_columns(file, fields, indices, num_rows)
 
 
 def join_parts(parts: Sequence[ColumnPart], field: Field) -> list[JoinedParts]:

@@ -329,7 +329,7 @@ class FragmentReader:
         owners = [self._owner(field.id) for field in fields]
         file = owners[0][0] if owners and owners[0] is not None else None
         indices = [owner[1] for owner in owners if owner is not None and owner[0] is file]
-        if file is None or len(indices) < len(fields) or file.storage_version == LEGACY_VERSION:
+        if file is None or len(indices) < len(fields):
             return None
         return open_plain_columns(self._open_checked(file), fields, indices, self.physical_rows)
 

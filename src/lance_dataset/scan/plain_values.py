@@ -134,5 +134,6 @@ def _check(fragment: FragmentReader, field: Field, rows: NDArray[np.int64], foun
 
 def _comparable(array: pa.Array) -> pa.Array:
     """Return the values as bytes, so that NaN equals itself."""
-    as_it_is = pa.types.is_boolean(array.type) or is_binary_like(array.type)
+    kind = array.type
+    as_it_is = pa.types.is_boolean(kind) or pa.types.is_dictionary(kind) or is_binary_like(kind)
     return array if as_it_is else array.view(pa.binary(array.type.byte_width))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Sequence
 from itertools import pairwise
@@ -32,7 +31,6 @@ _LENGTH = struct.Struct("<I")
 _CELL = 16
 #: Bytes of memory of the first row of a batch while a list of them becomes an array.
 _NUMBER_MEMORY = 48
-_NUMBER = re.compile("[0-9]{1,10}")
 
 _M = TypeVar("_M", bound=Message)
 
@@ -56,7 +54,7 @@ class PageTable:
         self.source = source
         self.base = base
         self.batch_offsets = batch_offsets
-        self._position = position
+        self.position = position
 
     def cells(self, field_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the positions in bytes and the lengths in values of the pages of a field, per batch.
@@ -78,11 +76,11 @@ class PageTable:
 
     def _row(self, field_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         size = (len(self.batch_offsets) - 1) * _CELL
-        start = self._position + (field_id - self.base) * size
+        start = self.position + (field_id - self.base) * size
         if field_id < self.base or start + size > self.source.size:
             raise CorruptFileError(
                 f"{self.source.path}: the page table has no row for field {field_id}: it starts at byte "
-                f"{self._position} with field {self.base}, but the file has {self.source.size} bytes"
+                f"{self.position} with field {self.base}, but the file has {self.source.size} bytes"
             )
         cells = np.frombuffer(bytes(self.source.read(start, size)), "<i8").reshape(-1, 2)
         return np.ascontiguousarray(cells[:, 0]), np.ascontiguousarray(cells[:, 1])
@@ -197,18 +195,20 @@ class LegacyFile:
         rows = np.array([0, self.num_batches], np.int64)
         return PageTable(self.source, self.statistics.page_table_position, 0, rows)
 
+    def statistics_fields(self, field_id: int) -> list[file_pb2.Field]:
+        """Return the struct named after a data field with its fields; none if there is not exactly one struct."""
+        nodes, names, parents = self._statistics_nodes
+        name = str(field_id)
+        if names.count(name) != 1 or parents[top := names.index(name)] != -1:
+            return []
+        struct_id = nodes[top].id
+        return [nodes[top], *(nodes[place] for place, parent in enumerate(parents) if parent == struct_id)]
+
     @cached_property
-    def statistics_fields(self) -> dict[int, list[list[file_pb2.Field]]]:
-        """Structs by the id of the data field they are named after, with their fields; valid files have one per id."""
-        structs: dict[int, list[file_pb2.Field]] = {}
-        for node in () if self.statistics is None else self.statistics.schema:
-            structs.setdefault(node.id if node.parent_id == -1 else node.parent_id, []).append(node)
-        named: dict[int, list[list[file_pb2.Field]]] = {}
-        for parts in structs.values():
-            for node in parts:
-                if node.parent_id == -1 and _NUMBER.fullmatch(node.name):
-                    named.setdefault(int(node.name), []).append(parts)
-        return named
+    def _statistics_nodes(self) -> tuple[list[file_pb2.Field], list[str], list[int]]:
+        """Fields of the statistics, their names and the ids of their parents: 4 fields for each field of the data."""
+        nodes = [] if self.statistics is None else list(self.statistics.schema)
+        return nodes, [node.name for node in nodes], [node.parent_id for node in nodes]
 
 
 def _read_footer(source: InputFile) -> tuple[int, tuple[int, int]]:

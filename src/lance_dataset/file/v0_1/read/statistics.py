@@ -58,8 +58,8 @@ def read_zones(file: LegacyFile, field: Field) -> Zones | None:
 
 def _statistics_field(file: LegacyFile, field_id: int) -> Field | None:
     """Return the struct named after a data field; None if there is not exactly one."""
-    found = file.statistics_fields.get(field_id, [])
-    described = Schema.from_proto(found[0], {}, where=file.source.path).fields if len(found) == 1 else ()
+    found = file.statistics_fields(field_id)
+    described = Schema.from_proto(found, {}, where=file.source.path).fields if found else ()
     return described[0] if len(described) == 1 else None
 
 
