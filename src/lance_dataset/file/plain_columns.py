@@ -17,7 +17,18 @@ JoinedParts: TypeAlias = "tuple[int, int, pa.Array]"
 
 
 class PlainColumns(Protocol):
-    """Columns of a file. Those of simple form are read together, others and damaged ones are left to their readers."""
+    """Columns of a file. Those of simple form are read together, others and damaged ones are left to their readers.
+
+    Attributes
+    ----------
+    num_plain
+        Number of columns that are read together.
+    copies_values
+        True if a take copies single values, without decoding those around them.
+    """
+
+    num_plain: int
+    copies_values: bool
 
     def read(self, start: int, stop: int) -> list[pa.Array | None]:
         """Return the rows ``[start, stop)`` of each column as one array, None for columns left out."""

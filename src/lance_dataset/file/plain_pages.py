@@ -34,6 +34,8 @@ PagePlan: TypeAlias = "tuple[int, int, int, int, bool, float, _Pair | None, Dict
 _SHARED_BYTES = 1 << 20
 #: Bytes from which on values are decoded by several threads.
 _PARALLEL_BYTES = 16 << 20
+#: Bytes around a value that the system loads for it, at least.
+_LOADED_BYTES = 4 << 10
 
 
 def find_plain_columns(
@@ -87,6 +89,11 @@ class PlainPages:
         The places of the values.
     types
         Arrow type of each column.
+
+    Attributes
+    ----------
+    num_plain, copies_values
+        See `PlainColumns`.
     """
 
     def __init__(
@@ -100,7 +107,9 @@ class PlainPages:
         self._mapped = mapped
         self._columns = columns
         self._types = types
-        self._in_place = columns.in_place()
+        self._in_place = places = columns.in_place()
+        self.num_plain = len(places) - places.count(None)
+        self.copies_values = isinstance(columns, BatchColumns) or -1 not in places
 
     def read(self, start: int, stop: int) -> list[pa.Array | None]:
         """Return the rows ``[start, stop)`` of each column, None for those that are not plain.
@@ -119,13 +128,17 @@ class PlainPages:
 
     def take(self, rows: NDArray[np.int64]) -> list[pa.Array | None]:
         """Return the values of each column at ascending rows, None for columns that are not plain."""
-        return self._decoded(len(rows), partial(self._columns.take, rows=rows), taken=True)
+        few = len(rows) * self.num_plain * _LOADED_BYTES < self._columns.extent()[2]
+        return self._decoded(len(rows), partial(self._columns.take, rows=rows), taken=True, announced=not few)
 
-    def _decoded(self, count: int, decode: Callable[..., list[int]], *, taken: bool) -> list[pa.Array | None]:
+    def _decoded(
+        self, count: int, decode: Callable[..., list[int]], *, taken: bool, announced: bool = True
+    ) -> list[pa.Array | None]:
         """Return the columns that `decode` writes to an output, None for others."""
         if count == 0:
             return [None] * len(self._types)
-        self._announce()
+        if announced:
+            self._announce()
         places = self._columns.places(count, taken)
         outputs: list[tuple[int, int, pa.Buffer]] = [
             (first, last, allocate(places[last] - places[first])) for first, last in _shared(places)

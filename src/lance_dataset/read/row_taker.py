@@ -16,6 +16,7 @@ from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.open_together import any_remote
 from lance_dataset.read.prefetch import Announcements, announce, announce_numbers, open_for_announcing
 from lance_dataset.read.projection import OutputColumn, Projection
+from lance_dataset.read.wide_takes import MANY_COLUMNS, find_wide
 from lance_dataset.table.row_addresses import places_of, split_places
 from lance_dataset.threads.streams import map_parallel
 from lance_dataset.threads.waiting import read_each
@@ -39,6 +40,8 @@ _MANY_ROWS = 1 << 12
 _REMEMBERED = 16
 #: Minimum number of rows to announce. For fewer rows, checking if they are in memory takes longer than taking them.
 _ANNOUNCED_ROWS = 64
+#: Takes from many columns before each of them is opened.
+_EARLY_TAKES = 4
 #: Rounds of opening: fragments, then pages.
 _OPENINGS = 3
 
@@ -82,6 +85,8 @@ class ProjectionTaker:
         #: Whether files lie on other machines; None until that is known for all.
         self._waits: bool | None = None
         self._parts: dict[tuple[int, ...], Projection] = {}
+        #: Number of the next takes that may be early.
+        self._early_takes = _EARLY_TAKES if len(self._fields) >= MANY_COLUMNS else 0
 
     def numbers(self, rows: NDArray[np.int64], projection: Projection, others: TakeColumns) -> pa.RecordBatch:
         """Take live rows by number.
@@ -101,6 +106,8 @@ class ProjectionTaker:
         IndexError
             A row number is outside the table.
         """
+        if self._early_takes and self._is_early(int(np.searchsorted(self._starts, rows[0], side="right")) - 1):
+            return others(projection)
         look = None if self._taker is None else self._taker.numbers
         if len(rows) < _ANNOUNCED_ROWS:
             return self._take(look, rows, projection, others)
@@ -109,10 +116,23 @@ class ProjectionTaker:
 
     def places(self, rows: NDArray[np.int64], projection: Projection, others: TakeColumns) -> pa.RecordBatch:
         """Take physical rows, given as by `row_addresses.places_of`. Other parameters are those of `numbers`."""
+        if self._early_takes and self._is_early(int(split_places(rows[:1])[0][0])):
+            return others(projection)
         look = None if self._taker is None else self._taker.places
         if len(rows) < _ANNOUNCED_ROWS:
             return self._take(look, rows, projection, others)
         return self._take_many(self._announce_places, look, rows, projection, others)
+
+    def _is_early(self, position: int) -> bool:
+        """Return True if the first takes from a fragment are to read its columns together, without opening each."""
+        self._early_takes -= 1
+        fragment = self._fragments[position]
+        columns = find_wide(fragment, self._outputs) if fragment.is_mapped else None
+        if columns is None:
+            self._early_takes = 0
+        elif columns.copies_values and len(self._fragments) == 1:
+            self._early_takes = _EARLY_TAKES  # no other way is faster
+        return columns is not None
 
     def _take_many(
         self,

@@ -21,6 +21,7 @@ from lance_dataset.read.projection import OutputColumn, Projection
 from lance_dataset.read.result_sizes import check_planned, fits, has_fixed_width
 from lance_dataset.read.row_taker import known_taker
 from lance_dataset.read.table_reader import TableReader
+from lance_dataset.read.wide_takes import take_wide
 from lance_dataset.table.row_addresses import grouped, split_places
 from lance_dataset.threads.waiting import together
 from lance_dataset.types.schema import Schema
@@ -299,10 +300,14 @@ def _take_columns(
     if not projection.columns:
         return rows_only(len(rows), projection.schema)
     rows = rows.view()  # an object that identifies this call, so that columns can share what they computed
-    tasks = [partial(_take_column, fragment, output, rows, schema) for output in projection.columns]
+    wide = take_wide(fragment, projection.columns, rows) if meter is None else {}
+    rest = [number for number in range(len(projection.columns)) if number not in wide]
+    tasks = [partial(_take_column, fragment, projection.columns[number], rows, schema) for number in rest]
     if meter is not None:
         tasks = [partial(_metered, task, meter) for task in tasks]
-    return pa.RecordBatch.from_arrays(together(tasks, waiting=fragment.is_remote), schema=projection.schema)
+    wide.update(zip(rest, together(tasks, waiting=fragment.is_remote), strict=True))
+    arrays = [wide[number] for number in range(len(projection.columns))]
+    return pa.RecordBatch.from_arrays(arrays, schema=projection.schema)
 
 
 def _metered(task: Callable[[], pa.Array], meter: ResultMeter) -> pa.Array:

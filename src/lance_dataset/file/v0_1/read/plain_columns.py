@@ -66,10 +66,16 @@ class LegacyPlainColumns:
         The stored values: indices in place of the values of dictionaries.
     fields
         The fields.
+
+    Attributes
+    ----------
+    num_plain, copies_values
+        See `PlainColumns`.
     """
 
     def __init__(self, pages: PlainPages, fields: Sequence[Field]) -> None:
         self._pages = pages
+        self.num_plain, self.copies_values = pages.num_plain, pages.copies_values
         self._dictionaries = [
             (number, field.dictionary_values) for number, field in enumerate(fields) if _entries(field) > 0
         ]
