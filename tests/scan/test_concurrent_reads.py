@@ -18,8 +18,9 @@ from lance_dataset import sampler
 from lance_dataset.api.dataset.settings import DatasetBasePath
 from lance_dataset.io import local
 from lance_dataset.io.local_input import PlainInput
+from lance_dataset.read.holding import Holding
 from lance_dataset.read.projection import project
-from lance_dataset.scan import full_scan, strategy
+from lance_dataset.scan import scan, strategy
 from lance_dataset.scan.request import ScanRequest
 
 
@@ -153,19 +154,20 @@ def test_takes_from_mixed_base_paths(tmp_path: Path, reads: Reads, monkeypatch: 
 
 
 def test_whole_tables_keep_to_the_buffer(tmp_path: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more parts of columns are decoded at the same time than the buffer has room for."""
-    data, decode, decoding = table(200), full_scan._read_part, Reads()
+    """No more fragments are fetched at the same time than the buffer has room for."""
+    data, fetch, fetching = table(200), Holding.fetch, Reads()
     lance_dataset.write_dataset(data, tmp_path / "d", max_rows_per_file=20, data_storage_version="2.2")
+    monkeypatch.setattr(scan, "_FEW_FRAGMENTS", 1000)
 
-    def slow_decode(*given: Any) -> Any:
-        with decoding:
-            return decode(*given)
+    def slow_fetch(*given: Any) -> Any:
+        with fetching:
+            return fetch(*given)
 
-    monkeypatch.setattr(full_scan, "_read_part", slow_decode)
+    monkeypatch.setattr(Holding, "fetch", slow_fetch)
     for options, bound in (({"io_buffer_size": 1}, range(1, 2)), ({}, range(4, 66))):
-        decoding.most = 0
+        fetching.most = 0
         assert opened(tmp_path / "d").to_table(**options) == data
-        assert decoding.most in bound
+        assert fetching.most in bound
 
 
 def test_counts_and_limited_scans_keep_to_the_buffer(

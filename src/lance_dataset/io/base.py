@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -93,6 +93,15 @@ class InputFile(Protocol):
             True if something has to be loaded, judging by a sample.
         """
 
+    def hold(self, ranges: Sequence[tuple[int, int]]) -> Callable[[], None] | None:
+        """Fetch ranges with few requests, and read from memory inside of them until the returned function is called.
+
+        Return None and fetch nothing if the file is not on another machine.
+        """
+
+    def holds(self, offset: int, length: int) -> bool:
+        """Return True if `hold` keeps a range in memory."""
+
     def blocks(self) -> FileBlocks | None:
         """Return memory that keeps blocks of the file for random access, None if the file is mapped.
 
@@ -173,6 +182,18 @@ class ObjectStore(abc.ABC):
         CorruptFileError
             `size` is given and differs from the object's size.
         """
+
+    def open_whole(self, path: str, size: int) -> tuple[InputFile, Callable[[], None] | None]:
+        """Open an object for reading, and fetch all of it at once if that needs no more requests.
+
+        Parameters and errors are those of `open_input`.
+
+        Returns
+        -------
+        tuple
+            The object; and the function that ends `InputFile.hold` for its content, None if that was not fetched.
+        """
+        return self.open_input(path, size), None
 
     def open_own(self, path: str, size: int | None = None) -> InputFile:
         """Open an object that is to be copied, like `open_input`, but not through a link below the root of the table.

@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -220,6 +220,9 @@ class CloudStore(ObjectStore):
 
     def open_input(self, path: str, size: int | None = None) -> InputFile:
         return self._object(path).open(size)
+
+    def open_whole(self, path: str, size: int) -> tuple[InputFile, Callable[[], None] | None]:
+        return self._object(path).open_whole(size)
 
     def open_output(self, path: str) -> OutputFile:
         def check_new() -> None:

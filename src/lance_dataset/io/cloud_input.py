@@ -13,6 +13,7 @@ import pyarrow as pa
 from lance_dataset.errors import CorruptFileError, InvalidInputError, StorageError
 from lance_dataset.io.blocks import KnownBlocks
 from lance_dataset.io.cloud_errors import CLIENT_ERRORS, check_process, is_passing, status_of, translated
+from lance_dataset.io.held import HeldParts
 from lance_dataset.io.ranges import MergedRange, merge_ranges, split_merged
 from lance_dataset.io.secrets import scrubbed
 from lance_dataset.io.statistics import IOCounter
@@ -88,26 +89,40 @@ class CloudObject:
         CorruptFileError
             `size` is given and differs from the size of the object.
         """
+        return self._open(size, self.block_size)[0]
+
+    def open_whole(self, size: int) -> tuple[CloudInput, Callable[[], None]]:
+        """Open the object and fetch all of it with one request; see `ObjectStore.open_whole`."""
+        opened, content = self._open(size, size)
+        return opened, opened._held.hold([(0, content)])
+
+    def _open(self, size: int | None, wanted: int) -> tuple[CloudInput, pa.Buffer]:
+        """Open the object and fetch at least some bytes of its end; return them too."""
+        wanted = max(wanted, self.block_size)
         try:
-            meta, end = self._end(size)
+            meta, end = self._end(size, wanted)
         except CLIENT_ERRORS as error:
             raise translated(error, self.uri, "reading") from error
         found = meta["size"]
         if size is not None and size != found:
             raise CorruptFileError(f"{self.uri}: has {found} bytes, but its manifest says {size}")
-        if len(end) != min(self.block_size, found):
+        if len(end) != min(wanted, found):
             raise StorageError(f"reading {self.uri} failed: the store sent {len(end)} bytes of its end; try again")
-        return CloudInput(self, found, meta["e_tag"], _aligned(end, found - len(end)))
+        content = _aligned(end, found - len(end))
+        last = content
+        if len(end) > self.block_size:  # a copy, so that the rest can be released
+            last = _aligned(content.slice(len(end) - self.block_size), found - self.block_size)
+        return CloudInput(self, found, meta["e_tag"], last), content
 
-    def _end(self, size: int | None) -> tuple[Any, Any]:
-        """Return the metadata and the last block of the object."""
+    def _end(self, size: int | None, wanted: int) -> tuple[Any, Any]:
+        """Return the metadata and the last bytes of the object."""
         if size is None and not self.suffix_ranges:
             size = self.head()["size"]
         if size == 0:
             return self.head(), b""
-        wanted = {"suffix": self.block_size} if size is None else (max(size - self.block_size, 0), size)
+        place = {"suffix": wanted} if size is None else (max(size - wanted, 0), size)
         try:
-            return self.get({"range": wanted})
+            return self.get({"range": place})
         except CLIENT_ERRORS as error:
             if status_of(error) != _RANGE_NOT_SATISFIABLE:
                 raise
@@ -137,6 +152,7 @@ class CloudInput:
         self._end: pa.Buffer | None = end
         self._end_start = size - end.size
         self._blocks = KnownBlocks()
+        self._held = HeldParts()
 
     @property
     def path(self) -> str:
@@ -183,8 +199,12 @@ class CloudInput:
                 buffers[index] = end.slice(offset - self._end_start, length)
             elif length == 0:
                 buffers[index] = end.slice(0, 0)
+            elif (held := self._held.find(offset, length)) is not None:
+                buffers[index] = held
             else:
                 asked.append(index)
+        if not asked:
+            return buffers
         far = [ranges[index] for index in asked]
         requests = merge_ranges(far, self._source.block_size, _PIECE)
         self._source.counter.joined_reads += len(far) - len(requests)
@@ -251,6 +271,17 @@ class CloudInput:
         """Do nothing: ranges are requested when they are read."""
         return False
 
+    def hold(self, ranges: Sequence[tuple[int, int]]) -> Callable[[], None]:
+        """See `InputFile.hold`."""
+        far = [(offset, length) for offset, length in ranges if offset < self._end_start]
+        missing = self._held.missing(far, self._source.block_size, _PIECE)
+        buffers = self.read_ranges(missing)
+        return self._held.hold([(place[0], buffer) for place, buffer in zip(missing, buffers, strict=True)])
+
+    def holds(self, offset: int, length: int) -> bool:
+        """See `InputFile.holds`."""
+        return self._held.has(offset, length)
+
     def blocks(self) -> FileBlocks | None:
         """See `InputFile.blocks`."""
         return self._blocks.get(self, fetch=self._read_unaligned)
@@ -265,9 +296,11 @@ class CloudInput:
 
 def _allocate(offset: int, length: int) -> tuple[pa.Buffer, memoryview]:
     """Allocate memory for bytes at an offset of a file, aligned as in the file: a buffer, and a view to fill it."""
-    lead = offset % _ALIGNMENT
-    buffer = pa.allocate_buffer(lead + length)
-    return buffer.slice(lead), memoryview(buffer).cast("B")[lead:]
+    # not from the pool of Arrow: it takes megabytes for each of many threads, and has the system clear them
+    memory = np.empty(length + _ALIGNMENT, np.uint8)
+    lead = (offset - memory.ctypes.data) % _ALIGNMENT
+    part = memory[lead : lead + length]
+    return pa.py_buffer(part), part.data
 
 
 def _aligned(content: Any, offset: int) -> pa.Buffer:

@@ -84,6 +84,9 @@ class GuardedStore(ObjectStore):
     def open_input(self, path: str, size: int | None = None) -> InputFile:
         return self.objects.open_input(path, size)
 
+    def open_whole(self, path: str, size: int) -> tuple[InputFile, Callable[[], None] | None]:
+        return self.objects.open_whole(path, size)
+
     def open_own(self, path: str, size: int | None = None) -> InputFile:
         return self.objects.open_own(path, size)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
 from lance_dataset.errors import CorruptFileError, InvalidInputError
 from lance_dataset.io.blocks import KnownBlocks
 from lance_dataset.io.descriptors import DescriptorPool, PooledFile
+from lance_dataset.io.held import HeldParts
 from lance_dataset.io.mapping import Mapping, map_file
 from lance_dataset.io.ranges import MergedRange, merge_ranges, split_merged
 from lance_dataset.io.statistics import IOCounter
@@ -128,6 +129,13 @@ class MappedInput:
                 mapping.will_need(merged.offset, merged.offset + merged.length)
         return True
 
+    def hold(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """None: reads make no requests."""
+
+    def holds(self, offset: int, length: int) -> bool:
+        """Return False: nothing is fetched."""
+        return False
+
     def blocks(self) -> None:
         """None: all bytes are in memory."""
 
@@ -169,6 +177,7 @@ class PlainInput:
         self._counter = IOCounter() if counter is None else counter
         self._remote = remote
         self._blocks = KnownBlocks()
+        self._held = HeldParts()
 
     @property
     def path(self) -> str:
@@ -191,8 +200,11 @@ class PlainInput:
         return self._remote
 
     def read(self, offset: int, length: int) -> pa.Buffer:
-        """Return `length` bytes at `offset` in a new buffer."""
+        """Return `length` bytes at `offset` in a new buffer, or in that of held bytes."""
         _check_range(self._path, self._size, offset, length)
+        held = self._held.find(offset, length)
+        if held is not None:
+            return held
         descriptor = self._file.acquire()
         try:
             self._counter.add_read(length)
@@ -204,6 +216,9 @@ class PlainInput:
         """Return one buffer per range; near ranges are read together, far ones in parallel."""
         for offset, length in ranges:
             _check_range(self._path, self._size, offset, length)
+        held = [found for each in ranges if (found := self._held.find(*each)) is not None]
+        if len(held) == len(ranges):
+            return held
         requests = merge_ranges(ranges, _MAX_GAP, _MAX_REQUEST)
         self._counter.joined_reads += len(ranges) - len(requests)
         return split_merged(ranges, requests, self._fetch_all(requests))
@@ -241,6 +256,18 @@ class PlainInput:
     def will_need(self, ranges: Sequence[tuple[int, int]]) -> bool:
         """Do nothing: ranges are requested when they are read."""
         return False
+
+    def hold(self, ranges: Sequence[tuple[int, int]]) -> Callable[[], None] | None:
+        """See `InputFile.hold`."""
+        if not self._remote:
+            return None
+        missing = self._held.missing(ranges, _MAX_GAP, _MAX_REQUEST)
+        buffers = self.read_ranges(missing)
+        return self._held.hold([(place[0], buffer) for place, buffer in zip(missing, buffers, strict=True)])
+
+    def holds(self, offset: int, length: int) -> bool:
+        """See `InputFile.holds`."""
+        return self._held.has(offset, length)
 
     def blocks(self) -> FileBlocks | None:
         """See `InputFile.blocks`. Ranges of a file on another machine are requested together, with threads."""

@@ -148,6 +148,12 @@ class MemoryInput:
     def will_need(self, ranges: Sequence[tuple[int, int]]) -> bool:
         return False
 
+    def hold(self, ranges: Sequence[tuple[int, int]]) -> None:
+        pass
+
+    def holds(self, offset: int, length: int) -> bool:
+        return False
+
     def blocks(self) -> None:
         pass
 

@@ -89,6 +89,13 @@ def _key(field: Field) -> tuple[int, ...]:
     return found
 
 
+def _whole_content(source: InputFile) -> pa.Buffer | None:
+    """Return all bytes of a file that is mapped or held, None for other files."""
+    if source.mapped is None and source.holds(0, source.size):
+        return source.read(0, source.size)
+    return source.mapped
+
+
 class FragmentReader:
     """Reader of one fragment. Files are opened when a column needs them, and stay open.
 
@@ -141,11 +148,11 @@ class FragmentReader:
 
     # -- files ---------------------------------------------------------------------------------------------------
 
-    def _open(self, file: DataFile) -> OpenFile:
+    def _open(self, file: DataFile, make: Callable[[], OpenFile] | None = None) -> OpenFile:
         key = file.base_id, file.path
         known = self._files.get(key)
         if known is None:
-            opened = self._locator.opened(file, partial(self._open_new, file))
+            opened = self._locator.opened(file, make or partial(self._open_new, file))
             # the first of several threads wins: all parts of a column must belong to the same open file
             known = self._files.setdefault(key, opened)
         return known
@@ -162,6 +169,38 @@ class FragmentReader:
         for file in self.fragment.files:
             self._check_file(file)
             self._open_checked(file)
+
+    def hold(
+        self, fields: Iterable[Field], whole: Callable[[int], bool], held: list[Callable[[], None] | None]
+    ) -> None:
+        """Open the files with some columns, and fetch all pages of these columns with few requests.
+
+        Parameters
+        ----------
+        fields
+            Top-level fields.
+        whole
+            Returns True if a file of a size in bytes is to be fetched as a whole when it is opened.
+        held
+            Gets functions that end `InputFile.hold`; also if this method fails.
+        """
+        wanted: dict[tuple[int | None, str], tuple[DataFile, list[int]]] = {}
+        for field_id in dict.fromkeys(node.id for field in fields for node in field.walk()):
+            if (owner := self._owner(field_id)) is not None:
+                wanted.setdefault((owner[0].base_id, owner[0].path), (owner[0], []))[1].append(owner[1])
+        for key, (file, columns) in wanted.items():
+            if key not in self._files and not file.is_legacy and file.file_size_bytes and whole(file.file_size_bytes):
+                self._open(file, partial(self._open_whole, file, held))
+            opened = self._open(file)
+            if isinstance(opened, FileMetadata):
+                pages = [page for column in columns for page in opened.column(column).pages]
+                held.append(opened.source.hold([place for page in pages for place in page.buffers]))
+
+    def _open_whole(self, file: DataFile, held: list[Callable[[], None] | None]) -> OpenFile:
+        store, path = self._locator.data_file(file)
+        source, release = store.open_whole(path, file.file_size_bytes)
+        held.append(release)
+        return open_metadata(source, file.fields, legacy=False)
 
     def unopened(self, fields: Iterable[Field]) -> list[Callable[[], object]]:
         """Return calls that open what columns need and is not open yet: a data file each, and the deletion file."""
@@ -342,7 +381,7 @@ class FragmentReader:
         if owner is None or owner[0].storage_version == LEGACY_VERSION:
             return None
         file = self._open_checked(owner[0])
-        mapped = file.source.mapped if isinstance(file, FileMetadata) else None
+        mapped = _whole_content(file.source) if isinstance(file, FileMetadata) else None
         if not isinstance(file, FileMetadata) or mapped is None:
             return None
         return ColumnPart(file, mapped, owner[1], self.physical_rows, start, stop)

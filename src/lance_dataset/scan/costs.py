@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -41,6 +41,8 @@ _PAGE_COST = 2e4
 _TAKE_COST = 25.0
 #: Nanoseconds that picking a number that is kept costs at least.
 _LEAST_KEEP = 8.0
+#: More columns than this are taken for all columns of a file, as it takes a while to look at each.
+_MANY_COLUMNS = 256
 #: Half of a cache line, in bytes.
 _LINE_BYTES = 32.0
 #: Nanoseconds that decoding a short text costs, no matter how it is stored.
@@ -313,6 +315,13 @@ class ColumnCosts:
                 return _guessed_cost(field)
             self._known[key] = found
         return found
+
+    def share(self, fields: Sequence[Field]) -> float:
+        """Return the share of the bytes of the files that the pages of some top-level fields take."""
+        if self._fragment is None or len(fields) > _MANY_COLUMNS:
+            return 1.0
+        wanted = sum(self.cost(field).stored for field in fields)
+        return min(wanted / max(self._fragment.bytes_per_row, 1.0), 1.0)
 
     def can_search(self, field: Field, test: StoredTest) -> bool:
         """Return True if a condition is tested on the stored values of a field, as far as one fragment tells."""

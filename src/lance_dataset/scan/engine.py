@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise
@@ -14,7 +15,9 @@ import pyarrow as pa
 from lance_dataset.errors import MemoryLimitError
 from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import ResultMeter
+from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.holding import Holding, can_hold, is_worth_all
 from lance_dataset.read.open_together import open_together
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.check_mode import is_checking
@@ -27,7 +30,7 @@ from lance_dataset.scan.selection import Selection, live_rows
 from lance_dataset.scan.strategy import ScanStrategy
 from lance_dataset.scan.windows import Pruning, Ranges, Window, fragments_of, windows
 from lance_dataset.threads.streams import stream
-from lance_dataset.threads.waiting import fetch_pool, fetching, together
+from lance_dataset.threads.waiting import fetch_pool, fetching, together, without_waits
 
 __all__ = ["Rows", "Scan"]
 
@@ -36,6 +39,8 @@ _Result = TypeVar("_Result")
 
 #: Rows examined before a scan that may end early starts to read ahead.
 _CAUTIOUS_ROWS = 1 << 17
+#: Files up to this size are fetched as a whole by a filtered scan that may need all columns: that takes one request.
+_SMALL_FILE = 256 << 10
 #: Factor by which the first window of a stream of batches is smaller than later ones.
 _FIRST_PART = 16
 
@@ -114,9 +119,42 @@ class Scan:
 
         return select(window, self._request, self._plan)
 
+    @contextmanager
+    def _holding(self, window: Window, *, late: bool) -> Iterator[None]:
+        """Return a context that holds what is read of a window, as far as that is known and few bytes.
+
+        Parameters
+        ----------
+        late
+            True if columns that are read late are wanted, too.
+        """
+        if not self._plan.waits:
+            yield
+            return
+        fields, share = self._early, self._early_share
+        parts = [part for part in window.slices if can_hold(part.fragment, fields, part.ranges, share)]
+        if len(parts) < len(window.slices):
+            open_together([part.fragment for part in window.slices], fields)
+        whole = is_worth_all(share)
+        if late and self._request.filter is not None:
+            whole = is_worth_all(self._stored_share, _SMALL_FILE)
+        with Holding() as held:
+            held.fetch([part.fragment for part in parts], fields, whole)
+            if len(parts) < len(window.slices) or self._request.filter is not None:
+                yield
+                return
+            with without_waits():
+                yield
+
+    @cached_property
+    def _early_share(self) -> float:
+        return self._plan.costs.share(self._early)
+
+    @cached_property
+    def _stored_share(self) -> float:
+        return self._plan.costs.share(self._request.stored_fields)
+
     def _find(self, window: Window) -> Selection:
-        if self._plan.waits:
-            open_together([part.fragment for part in window.slices], self._early)
         metrics = self._request.metrics
         if metrics is None:
             return self._select(self._pruning.prune(window))
@@ -158,8 +196,9 @@ class Scan:
         found = windows(ranges, self._request, self._plan)
 
         def worked(window: Window) -> _Result:
-            found = self.find(window)
-            result = work(found)
+            with self._holding(window, late=False):
+                found = self.find(window)
+                result = work(found)
             self._let_go(found.window)
             return result
 
@@ -243,6 +282,10 @@ class Scan:
 
     def _work(self, window: Window, *, apart: bool) -> list[Rows] | Selection:
         """Return the rows of a window, or only the selection if they are too many to read together."""
+        with self._holding(window, late=True):
+            return self._read_window(window, apart=apart)
+
+    def _read_window(self, window: Window, *, apart: bool) -> list[Rows] | Selection:
         found = self.find(window)
         if found.num_rows > self._plan.piece_rows:
             return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from lance_dataset.memory import MemoryUse, share_of_memory
 from lance_dataset.read.concatenate import bisected, keep_rows, read_chunks
 from lance_dataset.read.empty_batches import empty_batch
 from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.holding import Holding, can_hold, is_worth_all
 from lance_dataset.read.kept_values import kept_values
 from lance_dataset.read.open_together import open_together
 from lance_dataset.read.projection import OutputColumn
@@ -26,8 +28,9 @@ from lance_dataset.scan.selected_values import descend, output_chunks
 from lance_dataset.scan.selection import live_rows
 from lance_dataset.scan.strategy import ScanStrategy, strategy
 from lance_dataset.scan.windows import Slice, Window, fragments_of
-from lance_dataset.threads.streams import map_parallel
-from lance_dataset.threads.waiting import read_each
+from lance_dataset.threads.pools import cpu_count
+from lance_dataset.threads.streams import map_parallel, stream
+from lance_dataset.threads.waiting import each_read, read_each, without_waits
 
 __all__ = ["whole_table"]
 
@@ -39,6 +42,10 @@ _Cut: TypeAlias = "Callable[[_Place], list[Part]]"
 _Decode: TypeAlias = "Callable[[_Task], list[pa.Array]]"
 #: Parts of each place, and the chunks of each part.
 _Done: TypeAlias = "tuple[list[list[Part]], list[list[pa.Array]]]"
+#: Number of a place, parts of it, and the chunks of each part.
+_Read: TypeAlias = "list[tuple[int, list[Part], list[list[pa.Array]]]]"
+#: Numbers of places in one fragment, and a part of each, None for all of it.
+_Group: TypeAlias = "list[tuple[int, Part | None]]"
 
 #: Columns of fewer bytes on average are decoded one after another: threads would only wait for the interpreter lock.
 _PARALLEL_BYTES = 256 << 10
@@ -74,8 +81,6 @@ def _decode(
 ) -> list[list[pa.Array]]:
     """Decode the live rows of some ranges of fragments; return non-empty chunks of every output column."""
     outputs, waits = request.projection.columns, costs.is_remote
-    if waits:
-        open_together([fragment for fragment, _, _ in ranges], request.stored_fields)
     apart = waits or limit.max_bytes is not None
     plain = [{} if apart else plain_range(fragment, outputs, start, stop) for fragment, start, stop in ranges]
     places = [
@@ -120,15 +125,66 @@ def _decoded(parts: _Cut, decode: _Decode, places: Sequence[_Place], *, parallel
 
 def _fetched(parts: _Cut, decode: _Decode, places: Sequence[_Place], request: ScanRequest, costs: ColumnCosts) -> _Done:
     """Do the same for files on other machines: wait for many of them at a time, as memory allows."""
-    cut = read_each(parts, places)
+    fields = request.stored_fields
+    share = costs.share(fields)
+    first = {id(place[0]): place for place in places}.values()
+    small = {id(fragment): can_hold(fragment, fields, [(low, high)], share) for fragment, _, low, high in first}
+    rest = [at for at, place in enumerate(places) if not small[id(place[0])]]
+    open_together({id(places[at][0]): places[at][0] for at in rest}.values(), fields)
+    cut_rest = dict(zip(rest, read_each(parts, [places[at] for at in rest]), strict=True))
+    whole = is_worth_all(share)
     widths = [costs.output_bytes(output) for output in request.projection.columns]
-    decoded = read_each(
-        decode,
-        _tasks(places, cut),
-        weight=lambda task: (task[2].stop - task[2].start) * widths[task[1]],
-        budget=share_of_memory(request.io_buffer_size or _FETCHED_BYTES, MemoryUse.WINDOWS, request.memory_limit),
-    )
-    return cut, decoded
+    holdings: list[Holding] = []
+
+    def fetch(group: _Group) -> tuple[_Group, Holding, _Read]:
+        """Fetch the columns of a small fragment; of a large one, decode a part, which fetches what it needs."""
+        fragment, held = places[group[0][0]][0], Holding()
+        if small[id(fragment)]:
+            holdings.append(held)
+            held.fetch([fragment], fields, whole)
+        return group, held, [(at, [part], [decode((fragment, places[at][1], part))]) for at, part in group if part]
+
+    def read(fetched: tuple[_Group, Holding, _Read]) -> _Read:
+        group, held, done = fetched
+        with held, without_waits():
+            cut = [(at, parts(places[at])) for at, part in group if part is None]
+            return done + [
+                (at, found, [decode((places[at][0], places[at][1], part)) for part in found]) for at, found in cut
+            ]
+
+    def weight(group: _Group) -> float:
+        rows = [(at, places[at][3] - places[at][2] if part is None else part.stop - part.start) for at, part in group]
+        return sum(count * widths[places[at][1]] for at, count in rows)
+
+    budget = share_of_memory(request.io_buffer_size or _FETCHED_BYTES, MemoryUse.WINDOWS, request.memory_limit)
+    cut: list[list[Part]] = [[] for _ in places]
+    decoded: list[list[list[pa.Array]]] = [[] for _ in places]
+    fetched = each_read(fetch, _groups(places, cut_rest), weight=weight, budget=budget)
+    try:
+        # decoded by few threads: memory for results is taken in megabytes for each
+        ahead = cpu_count() + 2
+        for done in stream(read, fetched, ahead=ahead, weight=lambda each: weight(each[0]), budget=budget, join=True):
+            for at, found, chunks in done:
+                cut[at] += found
+                decoded[at] += chunks
+    finally:
+        for held in holdings:
+            held.release()
+    return cut, list(chain.from_iterable(decoded))
+
+
+def _groups(places: Sequence[_Place], cut: Mapping[int, list[Part]]) -> list[_Group]:
+    """Return each part of the places that were cut, and all places of each other fragment together."""
+    groups: list[_Group] = []
+    whole: dict[int, _Group] = {}
+    for at, place in enumerate(places):
+        if at in cut:
+            groups += [[(at, part)] for part in cut[at]]
+        elif id(place[0]) in whole:
+            whole[id(place[0])].append((at, None))
+        else:
+            groups.append(whole.setdefault(id(place[0]), [(at, None)]))
+    return groups
 
 
 def _tasks(places: Sequence[_Place], cut: Sequence[list[Part]]) -> list[_Task]:

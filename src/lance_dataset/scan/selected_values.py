@@ -200,7 +200,7 @@ def _stored(
 
 def _chunks(slices: Sequence[Slice], field: Field, plan: ScanStrategy, *, encoded: bool) -> list[pa.Array]:
     """Return the values of a column in all ranges of some slices."""
-    joined = plain_parts(slices, field) if len(slices) >= _MANY_PARTS and not plan.waits else []
+    joined = plain_parts(slices, field) if len(slices) >= _MANY_PARTS else []
     known = {place for first, last, _ in joined for place in range(first, last)}
     rest = [place for place in range(len(slices)) if place not in known]
     reads = [partial(_range_chunks, slices[place], field, encoded=encoded) for place in rest]

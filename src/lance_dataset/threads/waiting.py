@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
@@ -18,7 +19,7 @@ from lance_dataset.threads.pools import SharedPool, fetch_pools, storage_pool
 from lance_dataset.threads.streams import stream
 from lance_dataset.threads.tasks import Background, drop
 
-__all__ = ["fetch_pool", "fetching", "map_waiting", "read_each", "together"]
+__all__ = ["each_read", "fetch_pool", "fetching", "map_waiting", "read_each", "together", "without_waits"]
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -135,6 +136,17 @@ def fetching(work: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
     return _at_depth(work, getattr(_here, "depth", 0) + 1)
 
 
+@contextmanager
+def without_waits() -> Iterator[None]:
+    """Return a context in which `together` starts no threads, as what its tasks read is in memory."""
+    before = getattr(_here, "depth", 0)
+    _here.depth = len(fetch_pools)
+    try:
+        yield
+    finally:
+        _here.depth = before
+
+
 def read_each(
     function: Callable[[_Item], _Result],
     items: Sequence[_Item],
@@ -159,8 +171,19 @@ def read_each(
     Exception
         The error of the first item (in order) that fails, when no call is running any more.
     """
+    return list(each_read(function, items, weight=weight, budget=budget))
+
+
+def each_read(
+    function: Callable[[_Item], _Result],
+    items: Sequence[_Item],
+    *,
+    weight: Callable[[_Item], float] = lambda item: 0.0,
+    budget: float = 1.0,
+) -> Iterator[_Result]:
+    """Yield the results of `read_each`, each as soon as those before it are known."""
     work = _at_depth(function, len(fetch_pools))
-    return list(stream(work, items, ahead=len(items), weight=weight, budget=budget, pool=_last_pool, join=True))
+    return stream(work, items, ahead=len(items), weight=weight, budget=budget, pool=_last_pool, join=True)
 
 
 def _at_depth(work: Callable[[_Item], _Result], depth: int) -> Callable[[_Item], _Result]:

@@ -151,6 +151,12 @@ class _Input:
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
         return self._store.call("read_ranges", self.path, lambda: self._inner.read_ranges(ranges))
 
+    def hold(self, ranges: Sequence[tuple[int, int]]) -> None:
+        pass
+
+    def holds(self, offset: int, length: int) -> bool:
+        return False
+
     def blocks(self) -> None:
         pass
 

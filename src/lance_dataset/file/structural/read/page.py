@@ -180,6 +180,8 @@ class Page:
             found = self.source.read_ranges([self.buffers[number] for number in numbers])
             return dict(zip(numbers, found, strict=True))
 
+        if all(self.source.holds(*place) for place in self.buffers if place[1] <= _SMALL):
+            return fetch()  # the cache would keep all that was fetched with them
         key = self.cache.key, tuple(self.buffers)
         return _fetched.get(key, fetch, lambda found: sum(data.size for data in found.values()))
 
