@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -373,3 +374,32 @@ def test_a_tree_goes_although_a_file_vanishes(tmp_path: Path, monkeypatch: pytes
     assert vanished
     assert not folder.exists()
     LocalStore().delete_tree(str(folder))
+
+
+@pytest.mark.parametrize("fsync", [False, True])
+def test_new_files_together(tmp_path: Path, fsync: bool) -> None:
+    store = LocalStore(fsync=fsync)
+    waited: list[int] = []
+
+    def wait(calls: Sequence[Callable[[], None]]) -> None:
+        waited.append(len(calls))
+        for call in reversed(calls):
+            call()
+
+    names = [f"{tmp_path}/{'ab'[number % 2]}/{number}" for number in range(300)]
+    store.put_new(((name, name.encode() * (number % 3)) for number, name in enumerate(names)), wait)
+    assert waited == ([128, 128, 44] if fsync else [])
+    assert [store.read(name) for name in names] == [name.encode() * (number % 3) for number, name in enumerate(names)]
+    others = [f"{tmp_path}/c/{number}" for number in range(140)]
+    with pytest.raises(AlreadyExistsError, match="a/0"):
+        store.put_new((name, b"x") for name in [*others, names[0]])
+    assert list(store.list(f"{tmp_path}/c")) == []
+    assert store.read(names[0]) == b""
+
+    def failing() -> Iterator[tuple[str, bytes]]:
+        yield others[0], b"x"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.put_new(failing())
+    assert list(store.list(f"{tmp_path}/c")) == []

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
 from lance_dataset.errors import AlreadyExistsError, UnsupportedError
-from lance_dataset.io.base import InputFile, ObjectInfo, ObjectStore, OutputFile
+from lance_dataset.io.base import InputFile, ObjectInfo, ObjectStore, OutputFile, Waiter
 from lance_dataset.io.external.base import ExternalManifests
 
 __all__ = [
@@ -95,6 +95,9 @@ class GuardedStore(ObjectStore):
 
     def open_output(self, path: str) -> OutputFile:
         return self.objects.open_output(path)
+
+    def put_new(self, files: Iterable[tuple[str, bytes]], wait: Waiter | None = None) -> None:
+        self.objects.put_new(files, wait)
 
     def read(self, path: str) -> bytes:
         return self.objects.read(path)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from lance_dataset.errors import (
@@ -19,10 +19,10 @@ from lance_dataset.errors import (
     UnsafePathError,
 )
 from lance_dataset.io.anchored import check_place, open_file, open_place, remove_file, remove_tree, walk_files
-from lance_dataset.io.base import InputFile, ObjectInfo, ObjectStore, OutputFile
+from lance_dataset.io.base import InputFile, ObjectInfo, ObjectStore, OutputFile, Waiter
 from lance_dataset.io.durable import forget_folders, sync_folder
 from lance_dataset.io.local_input import MappedInput, PlainInput
-from lance_dataset.io.local_output import LocalOutput
+from lance_dataset.io.local_output import LocalOutput, write_together
 from lance_dataset.io.local_publish import publish, publish_copy, publish_new
 from lance_dataset.io.mounts import is_network_file
 from lance_dataset.io.option_values import lenient_bool
@@ -125,6 +125,16 @@ class LocalStore(ObjectStore):
     def open_output(self, path: str) -> OutputFile:
         with _kinds_checked(path, self.table_root):
             return LocalOutput(_checked(path), self.table_root, durable=self._fsync, counter=self.statistics)
+
+    def put_new(self, files: Iterable[tuple[str, bytes]], wait: Waiter | None = None) -> None:
+        with _kinds_checked(self.table_root or "", self.table_root):
+            write_together(
+                ((_checked(path), data) for path, data in files),
+                self.table_root,
+                durable=self._fsync,
+                counter=self.statistics,
+                wait=wait,
+            )
 
     def read(self, path: str) -> bytes:
         descriptor, status = _open_regular(path)

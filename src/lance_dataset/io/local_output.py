@@ -5,23 +5,27 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
+import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import AlreadyExistsError, InvalidInputError
 from lance_dataset.io.anchored import open_file, remove_file
+from lance_dataset.io.base import Waiter
 from lance_dataset.io.durable import settle_folder
 from lance_dataset.io.statistics import IOCounter
 
-__all__ = ["LocalOutput"]
+__all__ = ["LocalOutput", "write_together"]
 
 #: Parts up to this size are copied and gathered; larger ones are passed to the system as they are.
 _SMALL = 64 << 10
 _GATHER = 1 << 20
 #: The kernel starts writing to the disk whenever this many bytes are new.
 _WRITEBACK_STEP = 4 << 20
+#: Files that are open at the same time when many are written.
+_OPEN_FILES = 128
 
 
 class LocalOutput:
@@ -79,7 +83,7 @@ class LocalOutput:
                 self._flush(view)
                 continue
             if self._gathered is None:
-                self._gathered = memoryview(bytearray(_GATHER))
+                self._gathered = np.empty(_GATHER, np.uint8).data  # pages that are not used take no time
             self._gathered[self._pending_size : end] = view
             self._pending_size = end
 
@@ -91,6 +95,16 @@ class LocalOutput:
         """Finish the file; remove it on failure."""
         if self._descriptor < 0:
             return
+        self.close_unsettled()
+        try:
+            if self._durable:
+                settle_folder(os.path.dirname(self._path))
+        except BaseException:
+            self.remove()
+            raise
+
+    def close_unsettled(self) -> None:
+        """Finish the file like `close`, but not its entry in the folder."""
         try:
             self._flush()
             self._gathered = None
@@ -104,12 +118,19 @@ class LocalOutput:
         descriptor, self._descriptor = self._descriptor, -1
         try:
             os.close(descriptor)
-            if self._durable:
-                settle_folder(os.path.dirname(self._path))
         except BaseException:
-            with suppress(OSError):
-                remove_file(self._path, self._root)
+            self.remove()
             raise
+
+    def write_whole(self, data: bytes) -> None:
+        """Write the content of a new file, without copying it."""
+        self._flush(data)
+
+    def remove(self) -> None:
+        """Remove the file, open or closed."""
+        self.abort()
+        with suppress(OSError):
+            remove_file(self._path, self._root)
 
     def abort(self) -> None:
         """Drop the file."""
@@ -151,6 +172,57 @@ class LocalOutput:
             parts = parts[position:]
             if count:
                 parts[0] = memoryview(parts[0])[count:]
+
+
+def write_together(
+    files: Iterable[tuple[str, bytes]], root: str | None, *, durable: bool, counter: IOCounter, wait: Waiter | None
+) -> None:
+    """Write new files; if one cannot be written, none of them remains.
+
+    Many files are on their way to the disk before the first is waited for, so that the file system can commit them
+    together, and the entries of a folder are synced once.
+
+    Parameters
+    ----------
+    files
+        Paths and contents. The contents are asked for one after the other.
+    root, durable, counter
+        See `LocalOutput`.
+    wait
+        See `ObjectStore.put_new`.
+
+    Raises
+    ------
+    AlreadyExistsError
+        A file exists.
+    """
+    made: list[LocalOutput] = []
+    closed, folders = 0, dict[str, None]()
+    try:
+        for path, data in files:
+            made.append(LocalOutput(path, root, durable=durable, counter=counter))
+            made[-1].write_whole(data)
+            folders[os.path.dirname(path)] = None
+            if len(made) - closed == _OPEN_FILES:
+                closed = _closed(made, closed, wait if durable else None)
+        _closed(made, closed, wait if durable else None)
+        for folder in folders if durable else ():
+            settle_folder(folder)
+    except BaseException:
+        for output in made:
+            output.remove()
+        raise
+
+
+def _closed(outputs: Sequence[LocalOutput], start: int, wait: Waiter | None) -> int:
+    """Close the outputs from the given one on; return how many are closed now."""
+    calls = [output.close_unsettled for output in outputs[start:]]
+    if wait is None:
+        for call in calls:
+            call()
+    else:
+        wait(calls)
+    return len(outputs)
 
 
 def _write_some(descriptor: int, parts: list[bytes | memoryview]) -> int:

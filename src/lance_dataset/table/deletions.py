@@ -20,7 +20,7 @@ from lance_dataset.table.fragment import DeletionFile, DeletionFileType, Fragmen
 from lance_dataset.table.paths import FileLocator
 from lance_dataset.table.roaring import decode_bitmap, encode_bitmap
 
-__all__ = ["decode_deletions", "encode_deletions", "read_deletions", "united", "write_deletions"]
+__all__ = ["decode_deletions", "encode_deletions", "new_deletions", "read_deletions", "united", "write_deletions"]
 
 _Offset = TypeVar("_Offset", np.uint32, np.int64)
 
@@ -95,6 +95,30 @@ def write_deletions(
     ----------
     store, root
         The table.
+    fragment_id, read_version, offsets
+        See `new_deletions`.
+
+    Returns
+    -------
+    DeletionFile
+        Value for `Fragment.deletion_file`.
+    """
+    file, path, data = new_deletions(store, root, fragment_id, read_version, offsets)
+    # Nothing refers to the name before a manifest does, so the file can be written in place, which saves a sync.
+    store.put_new([(path, data)])
+    emit("file_audit", mode="create", type="deletion", path=path)
+    return file
+
+
+def new_deletions(
+    store: ObjectStore, root: str, fragment_id: int, read_version: int, offsets: npt.ArrayLike
+) -> tuple[DeletionFile, str, bytes]:
+    """Make the content of a new deletion file with all deleted offsets of a fragment, old and new.
+
+    Parameters
+    ----------
+    store, root
+        The table.
     fragment_id
         The fragment.
     read_version
@@ -104,8 +128,12 @@ def write_deletions(
 
     Returns
     -------
-    DeletionFile
+    file : DeletionFile
         Value for `Fragment.deletion_file`.
+    path : str
+        Path of the file, which is not written yet.
+    data : bytes
+        Its content.
     """
     distinct = np.asarray(offsets, dtype=np.uint32)
     if (distinct[1:] <= distinct[:-1]).any():
@@ -115,16 +143,7 @@ def write_deletions(
     file_type = DeletionFileType.ARROW_ARRAY if len(distinct) <= _MAX_ARROW else DeletionFileType.BITMAP
     file = DeletionFile(file_type, read_version, secrets.randbits(64), len(distinct))
     _, path = FileLocator(store, root).deletion_file(fragment_id, file)
-    # Nothing refers to the name before a manifest does, so the file can be written in place, which saves a sync.
-    output = store.open_output(path)
-    try:
-        output.write(encode_deletions(distinct, file_type))
-        output.close()
-    except BaseException:
-        output.abort()
-        raise
-    emit("file_audit", mode="create", type="deletion", path=path)
-    return file
+    return file, path, encode_deletions(distinct, file_type)
 
 
 def united(first: npt.NDArray[_Offset], second: npt.NDArray[_Offset]) -> npt.NDArray[_Offset]:
@@ -141,7 +160,7 @@ def encode_deletions(offsets: npt.NDArray[np.uint32], file_type: DeletionFileTyp
     if file_type is DeletionFileType.BITMAP:
         return encode_bitmap(offsets)
     sink = io.BytesIO()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     with pa.ipc.new_file(sink, _SCHEMA, options=options) as writer:
         writer.write_batch(pa.record_batch([pa.array(offsets, pa.uint32())], schema=_SCHEMA))
     return sink.getvalue()

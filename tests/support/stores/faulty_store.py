@@ -80,6 +80,7 @@ class FaultyStore(ObjectStore):
     # These call the store itself, so that the calls below are counted.
     for_table = ObjectStore.for_table
     open_own = ObjectStore.open_own
+    put_new = ObjectStore.put_new
 
     @property
     def dead(self) -> bool:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_dataset.events import emit
 from lance_dataset.io.base import ObjectStore
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.table.commit.leftovers import remove_superseded
-from lance_dataset.table.deletions import united, write_deletions
-from lance_dataset.table.fragment import Fragment
+from lance_dataset.table.deletions import new_deletions, united, write_deletions
+from lance_dataset.table.fragment import DeletionFile, Fragment
 from lance_dataset.threads.waiting import map_waiting
 
 __all__ = ["Masks", "mask_rows", "write_masks"]
+
+#: Fragments with the offsets to mask, by fragment id.
+_Hit: TypeAlias = Mapping[int, tuple[FragmentReader, NDArray[np.int64]]]
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,37 @@ def write_masks(
         Version that the fragments belong to.
     """
     hit = {fragment.fragment.id: (fragment, rows) for fragment, rows in hits if len(rows)}
+    written = _written_apart(store, root, hit, version) if store.waits(root) else _written(store, root, hit, version)
+    return Masks(
+        tuple(changed for changed in map(written.get, hit) if changed is not None),
+        tuple(fragment_id for fragment_id in hit if written[fragment_id] is None),
+        {fragment_id: rows.astype(np.uint32) for fragment_id, (_, rows) in hit.items()},
+    )
+
+
+def _written(store: ObjectStore, root: str, hit: _Hit, version: int) -> dict[int, Fragment | None]:
+    """Write the deletion files of fragments one after the other, and bring them to the disk together."""
+    written: dict[int, Fragment | None] = {}
+    paths: list[str] = []
+
+    def contents() -> Iterator[tuple[str, bytes]]:
+        for fragment_id, (fragment, rows) in hit.items():
+            written[fragment_id] = None
+            offsets = united(fragment.deletions, rows)
+            if len(offsets) < fragment.physical_rows:
+                file, path, data = new_deletions(store, root, fragment_id, version, offsets)
+                written[fragment_id] = _masked(fragment, file)
+                paths.append(path)
+                yield path, data
+
+    store.put_new(contents(), lambda calls: map_waiting(lambda call: call(), calls))
+    for path in paths:
+        emit("file_audit", mode="create", type="deletion", path=path)
+    return written
+
+
+def _written_apart(store: ObjectStore, root: str, hit: _Hit, version: int) -> dict[int, Fragment | None]:
+    """Write the deletion files of fragments to a store that is waited for, several at the same time."""
     written: dict[int, Fragment | None] = {}
 
     def write(fragment_id: int) -> None:
@@ -67,11 +103,7 @@ def write_masks(
     except BaseException:
         remove_superseded(store, root, filter(None, written.values()), kept=())
         raise
-    return Masks(
-        tuple(changed for changed in map(written.get, hit) if changed is not None),
-        tuple(fragment_id for fragment_id in hit if written[fragment_id] is None),
-        {fragment_id: rows.astype(np.uint32) for fragment_id, (_, rows) in hit.items()},
-    )
+    return written
 
 
 def mask_rows(
@@ -82,4 +114,8 @@ def mask_rows(
     if len(offsets) == fragment.physical_rows:
         return None
     file = write_deletions(store, root, fragment.fragment.id, version, offsets)
+    return _masked(fragment, file)
+
+
+def _masked(fragment: FragmentReader, file: DeletionFile) -> Fragment:
     return replace(fragment.fragment, deletion_file=file, physical_rows=fragment.physical_rows)
