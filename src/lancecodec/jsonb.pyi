@@ -13,6 +13,22 @@ TRUE: int
 ARRAY: int
 OBJECT: int
 OTHER: int
+EXISTS: int
+AND: int
+OR: int
+EQUAL: int
+UNEQUAL: int
+LESS: int
+LESS_OR_EQUAL: int
+GREATER: int
+GREATER_OR_EQUAL: int
+STARTS_WITH: int
+REFUTED: int
+MET: int
+UNKNOWN: int
+LEFT: int
+MAX_VERDICTS: int
+MAX_LEVELS: int
 
 def find(
     data: Buffer,
@@ -53,4 +69,14 @@ def children(
 ) -> None: ...
 def documents(
     data: Buffer, kinds: NDArray[np.uint8], ranges: NDArray[np.int64], out: Buffer, ends: NDArray[np.int64]
+) -> None: ...
+def test(
+    data: Buffer,
+    texts: Buffer,
+    steps: NDArray[np.int64],
+    tests: NDArray[np.int64],
+    kinds: NDArray[np.uint8],
+    words: NDArray[np.int64],
+    ranges: NDArray[np.int64],
+    verdicts: NDArray[np.uint8],
 ) -> None: ...

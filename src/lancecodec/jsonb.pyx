@@ -1,6 +1,6 @@
 """Values at a path of JSON documents in binary form, found without decoding the documents."""
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from lancecodec.buffers cimport ByteView, check_aligned, readable, writable
 from lancecodec.problems cimport fail, lc_bytes
@@ -30,10 +30,38 @@ cdef extern from "kernels/jsonb.h" nogil:
     int lc_json_documents_all(lc_bytes data, int64_t n, const uint8_t *kinds, const int64_t *ranges, uint8_t *out,
                               int64_t capacity, int64_t *ends)
 
+cdef extern from "kernels/utf8.h" nogil:
+    void lc_utf8_fill(uint64_t *table)
+
+cdef extern from "kernels/json_tests.h" nogil:
+    ctypedef struct lc_json_test:
+        int64_t operation
+    ctypedef struct lc_json_condition:
+        const uint64_t *automaton
+        const uint8_t *texts
+        const lc_json_step *steps
+        const lc_json_test *tests
+        int64_t n
+    int LC_JSON_EXISTS, LC_JSON_AND, LC_JSON_OR, LC_JSON_EQUAL, LC_JSON_UNEQUAL, LC_JSON_LESS, LC_JSON_LESS_OR_EQUAL
+    int LC_JSON_GREATER, LC_JSON_GREATER_OR_EQUAL, LC_JSON_STARTS_WITH
+    int LC_JSON_REFUTED, LC_JSON_MET, LC_JSON_UNKNOWN, LC_JSON_LEFT
+    int LC_JSON_VERDICTS, LC_JSON_LEVELS
+    int lc_json_is_condition(const lc_json_condition *c, int64_t n_steps, int64_t n_texts)
+    int lc_json_test_all(lc_bytes data, int64_t n, const lc_json_condition *c, const uint8_t *kinds,
+                         const int64_t *words, const int64_t *ranges, uint8_t *verdicts)
+
 MISSING, NULL_VALUE, STRING, INTEGER, UNSIGNED = \
     LC_JSON_MISSING, LC_JSON_NULL, LC_JSON_STRING, LC_JSON_INTEGER, LC_JSON_UNSIGNED
 FLOAT, FALSE, TRUE, ARRAY, OBJECT, OTHER = \
     LC_JSON_FLOAT, LC_JSON_FALSE, LC_JSON_TRUE, LC_JSON_ARRAY, LC_JSON_OBJECT, LC_JSON_OTHER
+EXISTS, AND, OR, EQUAL, UNEQUAL, LESS, LESS_OR_EQUAL = \
+    LC_JSON_EXISTS, LC_JSON_AND, LC_JSON_OR, LC_JSON_EQUAL, LC_JSON_UNEQUAL, LC_JSON_LESS, LC_JSON_LESS_OR_EQUAL
+GREATER, GREATER_OR_EQUAL, STARTS_WITH = LC_JSON_GREATER, LC_JSON_GREATER_OR_EQUAL, LC_JSON_STARTS_WITH
+REFUTED, MET, UNKNOWN, LEFT = LC_JSON_REFUTED, LC_JSON_MET, LC_JSON_UNKNOWN, LC_JSON_LEFT
+MAX_VERDICTS, MAX_LEVELS = LC_JSON_VERDICTS, LC_JSON_LEVELS
+
+cdef uint64_t[256] automaton
+lc_utf8_fill(automaton)
 
 
 cdef int path_of(ByteView names, const int64_t[::1] steps, lc_json_path *path) except -1:
@@ -255,5 +283,62 @@ def documents(data, kinds, const int64_t[::1] ranges not None, out, int64_t[::1]
     with nogil:
         problem = lc_json_documents_all(whole, n, known.data, &ranges[0] if n else NULL, target.data, target.size,
                                         &ends[0])
+    if problem:
+        fail(problem, "JSON values")
+
+
+def test(data, texts, const int64_t[::1] steps not None, const int64_t[::1] tests not None, kinds,
+         const int64_t[::1] words not None, const int64_t[::1] ranges not None, verdicts):
+    """Run a condition of a path for n values that were found.
+
+    Each test puts a verdict on a stack, or combines some of them, and one remains. Of the values that a test compares,
+    the first one that does not compare as false decides.
+
+    Parameters
+    ----------
+    data
+        The documents.
+    texts
+        Bytes of the keys of the steps, and of the constants that are text.
+    steps
+        As for `find`, those of all tests.
+    tests
+        int64 array of eight numbers for each test: the operation (EXISTS, AND, OR, EQUAL, UNEQUAL, LESS,
+        LESS_OR_EQUAL, GREATER, GREATER_OR_EQUAL, STARTS_WITH); the first of its steps and their number, for AND and OR
+        the number of verdicts; how many times arrays are replaced by their elements; kind of the constant, its word as
+        in `find`, and where its text starts and ends in `texts`.
+    kinds, words, ranges
+        The values, as outputs of `find`.
+    verdicts
+        Output of n bytes: REFUTED, MET, UNKNOWN, or LEFT for values that the caller must look at: damaged ones, and
+        those that are not known here.
+
+    Raises
+    ------
+    CodecError
+        A range exceeds `data`, the tests are not a program, or there are too few values.
+    """
+    cdef ByteView source = readable(data), names = readable(texts), known = readable(kinds), out = writable(verdicts)
+    cdef int64_t n = words.shape[0]
+    cdef lc_bytes documents = lc_bytes(source.data, source.size)
+    cdef lc_json_path path
+    cdef lc_json_condition condition
+    cdef int problem
+    check_values(known, ranges, n)
+    path_of(names, steps, &path)
+    condition.automaton, condition.texts, condition.steps = automaton, names.data, path.steps
+    condition.tests, condition.n = NULL, tests.shape[0] // 8
+    if condition.n:
+        check_aligned(&tests[0])
+        condition.tests = <const lc_json_test *>&tests[0]
+    if not lc_json_is_condition(&condition, path.n, names.size):
+        raise CodecError(f"{condition.n} tests of {path.n} steps are not a condition")
+    if out.size < n:
+        raise CodecError(f"an output of {out.size} verdicts is too small for {n} values")
+    if n == 0:
+        return
+    check_aligned(&words[0])
+    with nogil:
+        problem = lc_json_test_all(documents, n, &condition, known.data, &words[0], &ranges[0], out.data)
     if problem:
         fail(problem, "JSON values")

@@ -60,4 +60,30 @@ def walk(c: Chaos) -> object:
     return jsonb.documents(data, found[0], found[2], c.out(8 * total + n * len(data)), ends)
 
 
-TARGETS: dict[str, Callable[[Chaos], object]] = {"jsonb.find": find, "jsonb.walk": walk}
+def test(c: Chaos) -> object:
+    """Run a program that may be none on values that may lie anywhere."""
+    data = c.damaged(encode_document(json.dumps(value(c))), 0.3)
+    n, steps = c.random.randint(0, 3), c.random.randint(0, 2)
+    kinds, words = c.rng.integers(0, jsonb.OTHER + 1, n).astype(np.uint8), c.integers(9, n)
+    ranges = c.integers(len(data) + 1, 2 * n)
+    if c.flag(0.7):
+        kinds[:] = c.random.choice([jsonb.ARRAY, jsonb.OBJECT])
+        ranges[::2], ranges[1::2] = 0, len(data)
+    tests = []
+    for _ in range(c.random.randint(1, 3)):
+        operation = c.random.choice([jsonb.EXISTS, *range(jsonb.EQUAL, jsonb.STARTS_WITH + 1)])
+        tests += [operation, 0, c.random.randint(0, steps), c.random.randint(0, 8)]
+        tests += [c.random.randint(jsonb.NULL_VALUE, jsonb.TRUE), c.number(), 0, c.random.randint(0, 4)]
+    if len(tests) > 8 or c.flag(0.2):
+        tests += [c.random.choice([jsonb.AND, jsonb.OR]), 0, len(tests) // 8, 0, 0, 0, 0, 0]
+    program = np.array(tests, np.int64)
+    if c.flag(0.2):
+        program[c.random.randrange(len(program))] = c.number()
+    described = np.array([[0, 1, -1], [-1, -1, 1]][:steps], np.int64).ravel()
+    verdicts = np.empty(n, np.uint8)
+    result = jsonb.test(data, b"xyz0", described, program, kinds, words, ranges, verdicts)
+    assert (verdicts <= jsonb.LEFT).all()
+    return result
+
+
+TARGETS: dict[str, Callable[[Chaos], object]] = {"jsonb.find": find, "jsonb.test": test, "jsonb.walk": walk}

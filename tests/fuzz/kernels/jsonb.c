@@ -1,6 +1,6 @@
 /* Values that are found lie in their documents, and numbers are those of their bytes. */
 #include "fuzz.h"
-#include "jsonb.h"
+#include "json_tests.h"
 
 #define STEPS 4
 #define DOCUMENTS 5
@@ -40,12 +40,34 @@ static void check_value(const uint8_t *data, int kind, int64_t word, int64_t sta
     if (kind == LC_JSON_ARRAY || kind == LC_JSON_OBJECT) FZ_CHECK(size >= 4 && p[0] >> 5 == (kind == LC_JSON_ARRAY ? 4 : 2));
 }
 
+/* Run a condition of up to three tests. */
+static void check_condition(fz_input *in, lc_bytes data, int64_t n, lc_json_path path, const uint8_t *kinds,
+                            const int64_t *words, const int64_t *ranges) {
+    uint64_t automaton[256];
+    uint8_t verdicts[DOCUMENTS];
+    lc_json_test tests[4];
+    int64_t count = fz_upto(in, 2) + 1;
+    lc_utf8_fill(automaton);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t operation = fz_upto(in, 7) + LC_JSON_OR, first = fz_upto(in, path.n), start = fz_upto(in, 3);
+        if (operation == LC_JSON_OR) operation = LC_JSON_EXISTS;
+        tests[i] = (lc_json_test){operation, first, fz_upto(in, path.n - first), fz_upto(in, 2), 1 + fz_upto(in, 6),
+                                  (int64_t)fz_word(in, 8), start, start + fz_upto(in, 4 - start)};
+    }
+    tests[count] = (lc_json_test){fz_upto(in, 1) ? LC_JSON_AND : LC_JSON_OR, 0, count, 0, 0, 0, 0, 0};
+    lc_json_condition condition = {automaton, path.keys, path.steps, tests, count + 1};
+    FZ_CHECK(lc_json_is_condition(&condition, path.n, 4));
+    FZ_CHECK(lc_json_test_all(data, n, &condition, kinds, words, ranges, verdicts) == LC_OK);
+    for (int64_t i = 0; i < n; i++) FZ_CHECK(verdicts[i] <= LC_JSON_LEFT);
+}
+
 /* Follow, count and expand values, and write what is inside as documents: it stays inside. */
 static void check_values(fz_input *in, lc_bytes data, int64_t n, lc_json_path path, uint8_t *kinds, int64_t *words,
                          int64_t *ranges) {
     int64_t counts[DOCUMENTS], total = 0;
     int is_object = (int)fz_upto(in, 1);
     if (fz_upto(in, 1)) FZ_CHECK(lc_json_follow_all(data, n, path, kinds, words, ranges) == LC_OK);
+    if (fz_upto(in, 1)) check_condition(in, data, n, path, kinds, words, ranges);
     FZ_CHECK(lc_json_count_all(data, n, is_object, fz_upto(in, 1), kinds, ranges, counts) == LC_OK);
     for (int64_t i = 0; i < n; i++) total += counts[i] > 0 ? counts[i] : 0;
     uint8_t *child_kinds = fz_memory(total, 0);

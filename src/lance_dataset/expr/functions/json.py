@@ -180,10 +180,9 @@ def _exists(document: Document, path: str) -> bool:
 
 
 def _array_contains(document: Document, path: str, wanted: str) -> bool:
-    """Return whether the first value at a path is an array with an element of this text."""
-    found = find(as_document(document), parse_path(path))[:1]
-    items = elements(found[0]) if found else None
-    return any(_has_text(item, wanted) for item in items or ())
+    """Return whether a value at a path is an array with an element of this text."""
+    found = find(as_document(document), parse_path(path))
+    return any(_has_text(item, wanted) for value in found for item in elements(value) or ())
 
 
 def _has_text(item: bytes, wanted: str) -> bool:
@@ -208,11 +207,10 @@ def _by_path(function: Callable[..., pa.Array]) -> Callable[..., _Result | None]
     """Return a function of the values at a path; it has no result if the path is not one that is walked."""
 
     def fast(documents: pa.Array, path: str, *others: str) -> _Result | None:
-        steps = walked_steps(parse_path(path))
-        if steps is None:
-            return None
-        found = walk(documents, steps)
-        return function(found, *others), found.left
+        parsed = parse_path(path)
+        steps = walked_steps(parsed.steps) if parsed.test is None else None
+        found = None if steps is None else walk(documents, steps)
+        return None if found is None else (function(found, *others), found.left)
 
     return fast
 
@@ -226,8 +224,7 @@ def _present(found: Found) -> pa.Array:
 
 
 def _contain(found: Found, wanted: str) -> pa.Array:
-    first = found.firsts()
-    items = first.chosen(first.kinds == jsonb.ARRAY).children(Every.ELEMENT)
+    items = found.chosen(found.kinds == jsonb.ARRAY).children(Every.ELEMENT)
     found.left[items.left] = True
     texts = items.texts()
     equal = pc.or_(pc.equal(texts, wanted), pc.equal(texts, encode_basestring(wanted)))

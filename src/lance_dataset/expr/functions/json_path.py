@@ -9,30 +9,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pyarrow as pa
 
-from lance_dataset.expr.functions.json_values import (
-    Scalar,
-    descendants,
-    element,
-    elements,
-    is_container,
-    member,
-    members,
-    scalar,
+from lance_dataset.expr.functions.json_conditions import (
+    Comparison,
+    Constant,
+    Existence,
+    Junction,
+    Operand,
+    Operator,
+    Step,
+    Test,
+    ValuesAt,
+    followed,
 )
+from lance_dataset.expr.functions.json_values import Scalar, descendants, element, elements, member, members
 from lance_dataset.file.jsonb import encode_document
 
-__all__ = ["Every", "find", "parse_path", "plain_steps", "walked_steps"]
+__all__ = ["Every", "Walked", "find", "parse_path", "plain_steps", "walked_steps"]
 
-Step = Callable[[bytes, bytes], Iterator[bytes]]
-Test = Callable[[bytes, bytes], "bool | None"]
 _NAME = re.compile(r"\w+")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
@@ -54,14 +55,7 @@ def find(document: bytes, path: Path) -> list[bytes]:
     """Return the values of a document that a path leads to."""
     if path.test is not None:
         return [encode_document(json.dumps(path.test(document, document)))]
-    return _followed(document, document, path.steps)
-
-
-def _followed(start: bytes, root: bytes, steps: tuple[Step, ...]) -> list[bytes]:
-    found = [start]
-    for step in steps:
-        found = [value for place in found for value in step(place, root)]
-    return found
+    return followed(document, document, path.steps)
 
 
 @lru_cache(maxsize=256)
@@ -128,17 +122,34 @@ class Every(Enum):
     MEMBER = ".*"
 
 
-def walked_steps(path: Path) -> tuple[str | int | Every, ...] | None:
-    """Return the steps of a path; None if it has steps of other kinds than these, or is a comparison."""
-    found: list[str | int | Every] = []
-    for step in path.steps:
-        if isinstance(step, (_Key, _Element)):
+@dataclass(frozen=True)
+class Where:
+    """Step to a value itself if it meets a condition."""
+
+    test: Test
+
+    def __call__(self, value: bytes, root: bytes) -> Iterator[bytes]:
+        if self.test(value, root):
+            yield value
+
+
+#: A step that compiled code can follow.
+Walked = str | int | Every | Where
+
+
+def walked_steps(steps: Sequence[Step]) -> tuple[Walked, ...] | None:
+    """Return steps in the form in which compiled code follows them; None if there are others."""
+    found: list[Walked] = []
+    for step in steps:
+        if isinstance(step, Where):
+            found.append(step)
+        elif isinstance(step, (_Key, _Element)):
             found.append(step.name if isinstance(step, _Key) else step.place)
         elif step is _all_elements or step is _all_members:
             found.append(Every.ELEMENT if step is _all_elements else Every.MEMBER)
         else:
             return None
-    return None if path.test is not None else tuple(found)
+    return tuple(found)
 
 
 def _all_members(value: bytes, root: bytes) -> Iterator[bytes]:
@@ -184,88 +195,6 @@ def _at(ranges: tuple[tuple[Index, Index | None], ...]) -> Step:
 def _place(index: Index, length: int) -> int:
     from_end, number = index
     return length - 1 - number if from_end else number
-
-
-def _where(test: Test) -> Step:
-    def step(value: bytes, root: bytes) -> Iterator[bytes]:
-        if test(value, root):
-            yield value
-
-    return step
-
-
-# -- tests -----------------------------------------------------------------------------------------------------------
-
-
-class _Container:
-    """Stand-in for arrays and objects in comparisons."""
-
-
-def _compare(operator: str, left: Operand, right: Operand) -> bool | None:
-    """Compare two values; values of different kinds are unequal, and other comparisons of them give None."""
-    if isinstance(left, _Container) or isinstance(right, _Container):
-        return None
-    if _kind(left) is not _kind(right):
-        return True if operator in ("!=", "<>") else None
-    if operator == "starts with":
-        return left.startswith(right) if isinstance(left, str) and isinstance(right, str) else None
-    if left is None or right is None:
-        return operator in ("==", "<=", ">=")
-    return _OPERATORS[operator](left, right)
-
-
-def _kind(value: Scalar) -> type:
-    return float if isinstance(value, int) and not isinstance(value, bool) else type(value)
-
-
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "==": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
-    "<>": lambda left, right: left != right,
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
-}
-Operand = Scalar | _Container
-Operands = Callable[[bytes, bytes], list[Operand]]
-
-
-def _comparison(operator: str, left: Operands, right: Operands) -> Test:
-    """Return a test that is true or unknown as the first pair of values that is either, else false."""
-
-    def test(value: bytes, root: bytes) -> bool | None:
-        others = right(value, root)
-        for one in left(value, root):
-            for other in others:
-                verdict = _compare(operator, one, other)
-                if verdict is not False:
-                    return verdict
-        return False
-
-    return test
-
-
-def _values_of(start: str, steps: tuple[Step, ...]) -> Operands:
-    """Return the values at a path; elements of arrays are separate values."""
-
-    def operands(value: bytes, root: bytes) -> list[Operand]:
-        found: list[Operand] = []
-        for place in _followed(value if start == "@" else root, root, steps):
-            found += [_Container() if is_container(item) else scalar(item) for item in _all_elements(place, root)]
-        return found
-
-    return operands
-
-
-def _joined(tests: list[Test], verdict: Callable[[list[bool | None]], bool]) -> Test:
-    """Combine tests; the result is unknown if any test is unknown."""
-
-    def test(value: bytes, root: bytes) -> bool | None:
-        verdicts = [part(value, root) for part in tests]
-        return None if None in verdicts else verdict(verdicts)
-
-    return test
 
 
 # -- parsing ---------------------------------------------------------------------------------------------------------
@@ -334,7 +263,7 @@ class _Parser:
             self.needed("(")
             test = self.alternatives()
             self.needed(")")
-            return _where(test)
+            return Where(test)
         self.at = start
         if self.taken("["):
             return self.bracket()
@@ -408,7 +337,7 @@ class _Parser:
         while self.taken("||"):
             tests.append(self.conjunction())
             self.blanks()
-        return tests[0] if len(tests) == 1 else _joined(tests, any)
+        return tests[0] if len(tests) == 1 else Junction(tuple(tests), is_and=False)
 
     def conjunction(self) -> Test:
         tests = [self.term()]
@@ -416,7 +345,7 @@ class _Parser:
         while self.taken("&&"):
             tests.append(self.term())
             self.blanks()
-        return tests[0] if len(tests) == 1 else _joined(tests, all)
+        return tests[0] if len(tests) == 1 else Junction(tuple(tests), is_and=True)
 
     def term(self) -> Test:
         self.blanks()
@@ -429,14 +358,15 @@ class _Parser:
             self.blanks()
             start, steps = self.path()
             self.needed(")")
-            return lambda value, root: bool(_followed(value if start == "@" else root, root, steps))
+            return Existence(ValuesAt(start == "$", steps))
         left = self.operand()
         self.blanks()
         operator = self.matched(_OPERATOR)
         if operator is None:
             self.fail()
-        word = "starts with" if operator.group().startswith("starts") else operator.group()
-        return _comparison(word, left, self.operand())
+        word = operator.group()
+        name = Operator.STARTS_WITH if word.startswith("starts") else Operator("!=" if word == "<>" else word)
+        return Comparison(name, left, self.operand())
 
     def path(self) -> tuple[str, tuple[Step, ...]]:
         start = self.text[self.at : self.at + 1]
@@ -445,12 +375,12 @@ class _Parser:
         self.at += 1
         return start, self.steps()
 
-    def operand(self) -> Operands:
+    def operand(self) -> Operand:
         self.blanks()
         if self.text[self.at : self.at + 1] in ("@", "$"):
-            return _values_of(*self.path())
-        value = self.literal()
-        return lambda *_: [value]
+            start, steps = self.path()
+            return ValuesAt(start == "$", steps)
+        return Constant(self.literal())
 
     def literal(self) -> Scalar:
         quoted = self.matched(_QUOTED)

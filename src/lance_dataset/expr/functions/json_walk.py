@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_dataset.expr.functions.json_columns import data_of, described_steps, located
-from lance_dataset.expr.functions.json_path import Every
+from lance_dataset.expr.functions.json_path import Every, Walked, Where
+from lance_dataset.expr.functions.json_programs import Program, program_of
 from lance_dataset.file.buffers import octets
 from lance_dataset.file.json_columns import decode_array
 from lancecodec import jsonb
@@ -69,6 +70,15 @@ class Found:
         jsonb.children(self.data, every is Every.MEMBER, *parts, counts, kinds, words, ranges)
         return self._checked(Found(self.data, np.repeat(self.rows, counts), kinds, words, ranges, left))
 
+    def meeting(self, program: Program) -> Found:
+        """Return the values that meet a condition."""
+        verdicts = np.empty(len(self.kinds), np.uint8)
+        values = (self.kinds, self.words, self.ranges)
+        jsonb.test(self.data, program.texts, program.steps, program.tests, *values, verdicts)
+        left = self.left.copy()
+        left[self.rows[verdicts == jsonb.LEFT]] = True
+        return Found(self.data, self.rows, *values, left).chosen(verdicts == jsonb.MET)
+
     def firsts(self) -> Found:
         """Return the first value of each document."""
         return self.chosen(np.append(True, self.rows[1:] != self.rows[:-1])[: len(self.rows)])
@@ -106,18 +116,34 @@ class Found:
         return values.take(pa.array(places, mask=places < 0))
 
 
-def walk(documents: pa.Array, steps: Sequence[str | int | Every]) -> Found:
-    """Find all values at a path of each document; null documents have none."""
-    groups = [(is_every, list(group)) for is_every, group in groupby(steps, lambda step: isinstance(step, Every))]
-    first = [step for step in groups.pop(0)[1] if not isinstance(step, Every)] if groups and not groups[0][0] else []
-    found = _started(documents, [_key_and_place(step) for step in first])
-    for _, group in groups:
-        plain = [step for step in group if not isinstance(step, Every)]
-        if plain:
-            found = found.followed(plain)
-        for every in group:
-            found = found.children(every) if isinstance(every, Every) else found
+def walk(documents: pa.Array, steps: Sequence[Walked]) -> Found | None:
+    """Find all values at a path of each document; null documents have none.
+
+    Returns
+    -------
+    Found
+        The values; None if compiled code has no program for a condition of the path.
+    """
+    conditions = {step: program_of(step.test) for step in steps if isinstance(step, Where)}
+    if None in conditions.values():
+        return None
+    parts = [(is_plain, list(group)) for is_plain, group in groupby(steps, lambda step: isinstance(step, _PLAIN))]
+    first = parts.pop(0)[1] if parts and parts[0][0] else []
+    found = _started(documents, [_key_and_place(step) for step in first if isinstance(step, _PLAIN)])
+    for is_plain, part in parts:
+        if is_plain:
+            found = found.followed([step for step in part if isinstance(step, _PLAIN)])
+            continue
+        for step in part:
+            if isinstance(step, Every):
+                found = found.children(step)
+            elif isinstance(step, Where) and (program := conditions[step]) is not None:
+                found = found.meeting(program)
     return found
+
+
+#: Steps to one value.
+_PLAIN = (str, int)
 
 
 def found_member(documents: pa.Array, key: str, place: int | None) -> Found:
