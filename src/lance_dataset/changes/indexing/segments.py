@@ -16,7 +16,7 @@ from lance_dataset.errors import FieldNotFoundError, IndexedFieldNotFoundError
 from lance_dataset.index.files import NewIndexFolder
 from lance_dataset.index.scalar.sorting import entry_schema
 from lance_dataset.index.trainer import OldSegment, Trainer, Training
-from lance_dataset.memory import MemoryUse, share_of_memory
+from lance_dataset.memory import MemoryUse, memory_limit, share_of_memory
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.projection import project, scalar_path
 from lance_dataset.read.snapshot import Snapshot
@@ -44,6 +44,8 @@ Progress = Callable[[IndexProgress], object]
 _STAGES = ("load_data", "encode_data")
 #: Bytes of values after which mapped bytes are released.
 _RELEASED_BYTES = 64 << 20
+#: Memory that a scan for an index may work with. Larger windows would only wait for the training.
+_SCAN_MEMORY = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,13 @@ def _entries(snapshot: Snapshot, definition: IndexDefinition, fragment_ids: Sequ
     projection = project(schema, [name], with_row_id=not by_address, with_row_address=by_address)
     fragments = snapshot.manifest.fragment_list
     positions = sorted(position for each in fragment_ids if (position := fragments.position(each)) is not None)
-    request = ScanRequest(schema, projection, fragments=tuple(positions), batch_size=definition.trainer.batch_rows)
+    request = ScanRequest(
+        schema,
+        projection,
+        fragments=tuple(positions),
+        batch_size=definition.trainer.batch_rows,
+        memory_limit=min(memory_limit() or _SCAN_MEMORY, _SCAN_MEMORY),
+    )
     columns = entry_schema(definition.path[-1].storage_type)
     read = _ReadFragments(snapshot.reader.fragments, positions, definition.path[0])
     for batch in scan_batches(snapshot.reader, request):

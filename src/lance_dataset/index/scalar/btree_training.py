@@ -22,6 +22,9 @@ from lance_dataset.types.schema import Schema
 
 __all__ = ["TRAINER", "train"]
 
+#: Bytes of sorted entries that wait for their pages.
+_CACHE_BYTES: Final = 8 << 20
+
 
 def train(
     entries: Iterable[pa.RecordBatch], kind: pa.DataType, target: NewIndexFolder, rows: int, memory_limit: int
@@ -48,7 +51,7 @@ def train(
             bounds.add(batch.column(VALUES))
             yield batch
 
-    target.write(PAGE_DATA, Schema.from_arrow(entry_schema(kind)), WRITTEN_VERSION, noted())
+    target.write(PAGE_DATA, Schema.from_arrow(entry_schema(kind)), WRITTEN_VERSION, noted(), cache_bytes=_CACHE_BYTES)
     write_lookup(target, bounds, kind, rows)
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_dataset.file.buffers import concat_arrays
-from lance_dataset.index.scalar.value_order import order_of
+from lance_dataset.index.scalar.keyed_runs import KeyedRuns
+from lance_dataset.index.scalar.value_order import KeyedOrder, order_of
 from lance_dataset.read.spool import Spool
 
 __all__ = ["ROWS", "VALUES", "entry_schema", "sorted_entries"]
@@ -55,24 +56,47 @@ def sorted_entries(entries: Iterable[pa.RecordBatch], kind: pa.DataType, memory_
     """
     schema = entry_schema(kind)
     most = max(min(memory_limit // _SORT_FACTOR, _MAX_RUN_BYTES), 1)
+    order = order_of(kind)
+    held = KeyedRuns(schema, order) if isinstance(order, KeyedOrder) else _Held(schema)
     with ExitStack() as files:
         runs: list[Spool] = []
-        held: list[pa.RecordBatch] = []
         size = 0
         for batch in entries:
-            if held and size + batch.nbytes > most:
-                runs.append(files.enter_context(_spilled(_sorted(held, schema))))
-                held, size = [], 0
-            held.append(batch)
+            if size and size + batch.nbytes > most:
+                runs.append(files.enter_context(_spilled(held.drain(), schema)))
+                size = 0
+            held.add(batch)
             size += batch.nbytes
-        last = _sorted(held, schema)
-        held.clear()
         if not runs:
-            yield from _slices(last, _BATCH_ROWS)
+            yield from held.drain()
             return
-        runs.append(files.enter_context(_spilled(last)))
-        del last
+        runs.append(files.enter_context(_spilled(held.drain(), schema)))
         yield from _merged([_Run(run) for run in runs], schema)
+
+
+class _Held:
+    """Collects entries, and sorts all of them at once; see `KeyedRuns`.
+
+    Parameters
+    ----------
+    schema
+        Columns of the entries.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._batches: list[pa.RecordBatch] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add entries."""
+        self._batches.append(batch)
+
+    def drain(self) -> Iterator[pa.RecordBatch]:
+        """Yield all entries in order, nulls first, after which there are none."""
+        batches, self._batches = self._batches, []
+        found = _sorted(batches, self._schema)
+        batches.clear()
+        yield from _slices(found, _BATCH_ROWS)
 
 
 def _sorted(held: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
@@ -97,12 +121,13 @@ def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, rows)
 
 
-def _spilled(run: pa.RecordBatch) -> Spool:
+def _spilled(entries: Iterable[pa.RecordBatch], schema: pa.Schema) -> Spool:
     """Write a sorted run to a temporary file."""
-    spool = Spool(run.schema, 0)
+    spool = Spool(schema, 0)
     try:
-        for part in _slices(run, max(_BLOCK_BYTES * run.num_rows // max(run.nbytes, 1), 1)):
-            spool.add(part)
+        for batch in entries:
+            for part in _slices(batch, max(_BLOCK_BYTES * batch.num_rows // max(batch.nbytes, 1), 1)):
+                spool.add(part)
         spool.seal()
     except BaseException:
         spool.close()

@@ -129,12 +129,14 @@ class _IntegerOrder(KeyedOrder):
         integers = values.cast(pa.uint8()) if self._is_bool else values.view(self._integers)
         found = integers.to_numpy(zero_copy_only=False)
         if self._is_signed:
-            return found.astype(np.int64).view(np.uint64) ^ _SIGN
+            keys = found.astype(np.int64).view(np.uint64)
+            keys ^= _SIGN
+            return keys
         return found.astype(np.uint64)
 
     def values(self, keys: _Keys) -> pa.Array:
         integers = (keys ^ _SIGN).view(np.int64) if self._is_signed else keys
-        found = pa.array(integers.astype(self._integers.to_pandas_dtype()))
+        found = pa.array(integers.astype(self._integers.to_pandas_dtype(), copy=not self._is_signed))
         return found.cast(pa.bool_()) if self._is_bool else found.view(self._kind)
 
 
