@@ -20,6 +20,7 @@ from support.files.legacy_model import as_legacy
 import lance_dataset
 from lance_dataset._proto import table_pb2
 from lance_dataset.errors import InvalidInputError, SchemaError, UnsupportedError
+from lance_dataset.file.v0_1.write import plain_groups
 from lance_dataset.file.writer import DataFileWriter, LegacyWrite, open_writer
 from lance_dataset.io.local_output import LocalOutput
 from lance_dataset.types.schema import Field, Schema
@@ -160,6 +161,58 @@ _BOUNDS: dict[str, tuple[list[Any], pa.DataType]] = {
 def test_statistics_of(name: str, tmp_path: Path) -> None:
     values, kind = _BOUNDS[name]
     check_equal(pa.table({"c": pa.array(values, kind)}), tmp_path)
+
+
+_WIDE: dict[str, pa.Array] = {
+    "int8": pa.array([3, -7, 100, -128, 5, 6, 7], pa.int8()),
+    "uint64": pa.array([3, 1 << 63, 100, 0, 5, 6, 7], pa.uint64()),
+    "nulls": pa.array([None, 4, None, None, None, 9, -1], pa.int32()),
+    "float": pa.array([_NAN, -0.0, 3.5, None, _NAN, _INF, -1.0], pa.float32()),
+    "double": pa.array([0.0, 0.0, -_INF, 1.0, _NAN, _NAN, 2.0], pa.float64()),
+    "date": pa.array([1, None, 3, -9, 5, 6, 7], pa.date32()),
+    "time": pa.array([1, None, 3, -9, 5, 6, 7], pa.timestamp("us")),
+}
+
+
+@pytest.mark.parametrize("group", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize("name", _WIDE)
+def test_columns_that_are_written_together(name: str, group: int, tmp_path: Path) -> None:
+    values = _WIDE[name]
+    columns = {f"c{number}": pa.concat_arrays([values[number % 7 :], values[: number % 7]]) for number in range(20)}
+    check_equal(pa.table(columns), tmp_path, max_rows_per_group=group)
+
+
+def test_columns_of_many_types_that_are_written_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of columns, which are parted if a batch is large, and other columns between them."""
+    columns = {
+        f"{name}{number}": pa.concat_arrays([values[number % 7 :], values[: number % 7]])
+        for number in range(20)
+        for name, values in {**_WIDE, "text": pa.array(list("abcdefg"))}.items()
+    }
+    table = pa.table(columns).select([*sorted(columns)])
+    kept = {name: as_legacy(table[name], table.schema.field(name)) for name in table.column_names}
+    expected = repr(pa.table(kept).to_pydict())  # NaN equals itself
+    for size in (8 << 20, 60):
+        monkeypatch.setattr(plain_groups, "_GROUP_BYTES", size)
+        for group in (3, 100):
+            path = subfolder(tmp_path)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # nulls are lost
+                ours = lance_dataset.write_dataset(
+                    table, path, data_storage_version="legacy", max_rows_per_group=group, max_rows_per_file=5
+                )
+            found = lance.dataset(str(path)).to_table()
+            assert repr(found.to_pydict()) == expected
+            assert repr(ours.to_table().to_pydict()) == expected
+            for where in ("int83 > 50", "nulls5 = 9", "text2 = 'c'", "date4 = 3"):
+                assert ours.count_rows(where) == lance.dataset(str(path)).count_rows(where)
+
+
+def test_a_null_that_a_wide_table_must_not_have(tmp_path: Path) -> None:
+    fields = [pa.field(f"c{number}", pa.int32(), nullable=number != 5) for number in range(20)]
+    table = pa.table([pa.array([1, None])] * 20, schema=pa.schema(fields))
+    with pytest.raises(SchemaError, match=r"'c5' is declared not nullable.*1 null"):
+        lance_dataset.write_dataset(table, tmp_path / "t", data_storage_version="legacy")
 
 
 # -- golden values of the format ------------------------------------------------------------------------------------

@@ -109,6 +109,8 @@ def _with_dictionaries(manifest: Manifest) -> Manifest:
     """Return the manifest with the dictionary values of a 0.1 table at its head, as they will be read back."""
     if manifest.storage_version == LEGACY_VERSION:
         blocks, schema = write_dictionaries(manifest.schema, 0)
+        if not blocks:
+            return replace(manifest, legacy_head=b"")
         head = b"".join(blocks)
         return replace(manifest, schema=with_dictionaries(schema, head, "new manifest"), legacy_head=head)
     if any(node.dictionary_values is not None for node in manifest.schema.walk()):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lance_dataset.file.kinds import is_binary_like, is_text
 from lance_dataset.file.v0_1.arrays import fixed_bytes, valid_bytes, value_offsets, without_nulls
 
-__all__ = ["batch_bounds", "has_bounds"]
+__all__ = ["batch_bounds", "has_bounds", "value_bounds"]
 
 #: Maximum size in bytes of the bounds of strings and binaries.
 _MAX_BYTES = 64
@@ -83,13 +83,25 @@ def _as_arrow(values: NDArray[np.generic], arrow_type: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(arrow_type, count, [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
+def value_bounds(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the minimum and maximum along the last axis; see `batch_bounds`. No value is null."""
+    if values.dtype.kind != "f":
+        return values.min(axis=-1), values.max(axis=-1)
+    minimum, maximum = np.fmin.reduce(values, axis=-1), np.fmax.reduce(values, axis=-1)
+    nothing = np.isnan(minimum)
+    minimum[nothing], maximum[nothing] = -np.inf, np.inf
+    minimum[minimum == 0] = -0.0
+    maximum[maximum == 0] = 0.0
+    return minimum, maximum
+
+
 def _integer_bounds(array: pa.Array, rows: int) -> tuple[pa.Array, pa.Array]:
     unsigned = pa.types.is_unsigned_integer(array.type)
     dtype = np.dtype(f"{'u' if unsigned else 'i'}{array.type.bit_width // 8}")
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     values, valid = _runs(array, rows, dtype)
     if valid is None:
-        minimum, maximum = values.min(axis=1), values.max(axis=1)
+        minimum, maximum = value_bounds(values)
     else:
         minimum = np.where(valid, values, dtype.type(high)).min(axis=1)
         maximum = np.where(valid, values, dtype.type(low)).max(axis=1)
@@ -103,11 +115,7 @@ def _float_bounds(array: pa.Array, rows: int) -> tuple[pa.Array, pa.Array]:
     values, valid = _runs(array, rows, dtype)
     if valid is not None:
         values = np.where(valid, values, dtype.type(np.nan))  # ignored, as NaNs are
-    minimum, maximum = np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)
-    nothing = np.isnan(minimum)
-    minimum[nothing], maximum[nothing] = -np.inf, np.inf
-    minimum[minimum == 0] = -0.0
-    maximum[maximum == 0] = 0.0
+    minimum, maximum = value_bounds(values)
     return _as_arrow(minimum, array.type), _as_arrow(maximum, array.type)
 
 

@@ -28,7 +28,7 @@ from lance_dataset.late_dataclass import dataclass
 from lance_dataset.types.schema import Field
 from lancecodec import CodecError, utf8
 
-__all__ = ["Bounds", "FieldPages", "Leaf", "Warn", "field_pages", "write_pages"]
+__all__ = ["NULLS_LOST", "Bounds", "FieldPages", "Leaf", "Warn", "field_pages", "write_pages"]
 
 #: Called with (path, what is lost) if data has something that legacy files cannot hold.
 Warn = Callable[[str, str], None]
@@ -37,7 +37,8 @@ _OFFSET = 8
 #: Pages up to this average size are joined before they are written.
 _SMALL = 32 << 10
 
-_NULLS_LOST = "holds nulls, which legacy (0.1) files cannot store: they will be read as "
+#: What is lost of nulls, up to the values that are read in place of them.
+NULLS_LOST = "holds nulls, which legacy (0.1) files cannot store: they will be read as "
 _EMPTY_LOST = "holds empty values, which legacy (0.1) files cannot tell from nulls: they will be read as null"
 
 
@@ -129,7 +130,7 @@ def field_pages(
     kind = page_kind(node)
     if kind is PageKind.NONE:
         if nulls > 0:
-            warn(path, _NULLS_LOST + "structs of zero, empty or null fields")
+            warn(path, NULLS_LOST + "structs of zero, empty or null fields")
         yield from _struct_pages(node, path, array, bounds, warn, leaves)
         return
     if kind is PageKind.BINARY:
@@ -138,7 +139,7 @@ def field_pages(
         leaves.append(Leaf(node, array))
     if kind is PageKind.LIST:
         if nulls > 0:
-            warn(path, _NULLS_LOST + "empty lists")
+            warn(path, NULLS_LOST + "empty lists")
         yield from _list_pages(node, path, array, bounds, warn)
     elif kind is PageKind.BINARY:
         yield _binary_pages(node, path, array, bounds, warn)
@@ -146,7 +147,7 @@ def field_pages(
         yield FieldPages(node.id, bounds.lengths, bounds.nothing, bounds.nothing, lambda starts: [() for _ in starts])
     else:
         if kind is PageKind.FIXED and count_nulls(array) > absent:
-            warn(path, _NULLS_LOST + ("false" if is_bits(array.type) else "zeros"))
+            warn(path, NULLS_LOST + ("false" if is_bits(array.type) else "zeros"))
         yield _fixed_pages(node.id, array, bounds)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field
-from itertools import count
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +14,16 @@ from lance_dataset.file.v0_1.arrays import valid_bytes, without_nulls
 from lance_dataset.file.v0_1.layout import PageKind, page_kind
 from lance_dataset.file.v0_1.write.bounds import batch_bounds, has_bounds
 from lance_dataset.file.v0_1.write.pages import Bounds, FieldPages, Leaf, field_pages, write_pages
+from lance_dataset.file.v0_1.write.plain_groups import GroupBounds, PlainGroup
 from lance_dataset.io.base import OutputFile
 from lance_dataset.late_dataclass import dataclass
 from lance_dataset.types.logical import logical_from_arrow
-from lance_dataset.types.schema import Field, Schema
+from lance_dataset.types.schema import Field, Schema, stated_encoding
 
 __all__ = ["Statistics"]
+
+#: Fields of the statistics of a field: the struct, and its members.
+_MEMBERS = ("", "null_count", "min_value", "max_value")
 
 
 @dataclass
@@ -39,17 +42,29 @@ class Statistics:
     ----------
     schema
         Schema of the file. There are statistics of fields outside of lists whose types have bounds (see `has_bounds`).
+    groups
+        Fields whose statistics come together.
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, groups: Sequence[PlainGroup] = ()) -> None:
         known = [node for top in schema.fields for node in _outside_lists(top) if has_bounds(node.storage_type)]
-        self._fields = {node.id: (node, _FieldStatistics()) for node in sorted(known, key=lambda node: node.id)}
+        #: All fields with statistics.
+        self._known = sorted(known, key=lambda node: node.id)
+        self._groups: dict[int, tuple[PlainGroup, list[GroupBounds]]] = {
+            id(group): (group, []) for group in groups if group.has_bounds
+        }
+        grouped = {node.id for group, _ in self._groups.values() for node in group.fields}
+        self._fields = {node.id: (node, _FieldStatistics()) for node in self._known if node.id not in grouped}
 
     def add(self, leaves: Iterable[Leaf], rows: int) -> None:
         """Add the values of a block of batches of `rows` rows each."""
         for leaf in leaves:
             if leaf.field.id in self._fields:
                 self._add(leaf, rows)
+
+    def add_group(self, group: PlainGroup, bounds: GroupBounds) -> None:
+        """Add the statistics of the fields of a group in a block."""
+        self._groups[id(group)][1].append(bounds)
 
     def _add(self, leaf: Leaf, rows: int) -> None:
         node, gathered = self._fields[leaf.field.id]
@@ -62,25 +77,54 @@ class Statistics:
 
     def write(self, output: OutputFile, num_batches: int) -> file_pb2.Metadata.StatisticsMetadata | None:
         """Append the statistics of `num_batches` batches; return their description, or None without statistics."""
-        if not self._fields or num_batches == 0:
+        if not self._known or num_batches == 0:
             return None
-        schema = _statistics_schema([node for node, _ in self._fields.values()])
+        numbers = {node.id: number for number, node in enumerate(self._known)}
+        cells = np.zeros((len(_MEMBERS) * len(self._known), 1, 2), np.int64)
+        for group, blocks in self._groups.values():
+            tops = np.array([numbers[node.id] for node in group.fields], np.int64) * len(_MEMBERS)
+            _write_group(output, blocks, cells, tops)
+        self._write_fields(output, num_batches, numbers, cells)
+        position = output.tell()
+        output.write(cells.tobytes())
+        messages = _statistics_messages(self._known)
+        return file_pb2.Metadata.StatisticsMetadata(
+            schema=messages, fields=range(len(messages)), page_table_position=position
+        )
+
+    def _write_fields(
+        self, output: OutputFile, num_batches: int, numbers: dict[int, int], cells: NDArray[np.int64]
+    ) -> None:
+        """Append the statistics of the fields outside of groups, and store their cells."""
         pages: list[FieldPages] = []
         bounds = Bounds(np.array([0, num_batches], np.int64))
-        for top, (_, gathered) in zip(schema.fields, self._fields.values(), strict=True):
+        for node, gathered in self._fields.values():
             columns = (
                 pa.array(np.concatenate(gathered.null_counts)),
                 pa.concat_arrays(gathered.minimum),
                 pa.concat_arrays(gathered.maximum),
             )
-            for node, values in zip(top.children, columns, strict=True):
-                pages += field_pages(node, node.name, values, bounds, _nothing_lost, None)
-        cells = np.zeros((schema.max_field_id + 1, 1, 2), np.int64)
-        cells[[page.field_id for page in pages]] = write_pages(output, pages)
-        position = output.tell()
-        output.write(cells.tobytes())
-        ids = [node.id for node in schema.walk()]
-        return file_pb2.Metadata.StatisticsMetadata(schema=schema.to_proto(), fields=ids, page_table_position=position)
+            first = numbers[node.id] * len(_MEMBERS) + 1
+            kinds = ("int64", *[logical_from_arrow(node.storage_type, node.name)] * 2)
+            for number, (name, kind, values) in enumerate(zip(_MEMBERS[1:], kinds, columns, strict=True), first):
+                member = Field(name, number, kind, nullable=number > first)
+                pages += field_pages(member, name, values, bounds, _nothing_lost, None)
+        if pages:
+            cells[[page.field_id for page in pages]] = write_pages(output, pages)
+
+
+def _write_group(
+    output: OutputFile, blocks: Sequence[GroupBounds], cells: NDArray[np.int64], tops: NDArray[np.int64]
+) -> None:
+    """Append the statistics of the fields of a group, whose structs are at `tops` among all fields."""
+    members = [np.ascontiguousarray(np.concatenate(parts).T) for parts in zip(*blocks, strict=True)]
+    pages = np.concatenate([values.view(np.uint8) for values in members], axis=1)  # all of a field, one after another
+    position = output.tell() + np.arange(len(tops)) * pages.shape[1]
+    for member, values in enumerate(members, 1):
+        cells[tops + member, 0, 0] = position
+        cells[tops + member, 0, 1] = values.shape[1]
+        position += values[0].nbytes
+    output.write(pages.reshape(-1).data)
 
 
 def _nothing_lost(path: str, lost: str) -> None:
@@ -100,16 +144,18 @@ def _null_counts(array: pa.Array, rows: int) -> NDArray[np.int64]:
     return np.count_nonzero(~valid_bytes(array).reshape(-1, rows), axis=1).astype(np.int64)
 
 
-def _statistics_schema(fields: list[Field]) -> Schema:
-    """Return a schema with a struct per field, named by the id of the field."""
-    ids = count()
-    tops = []
-    for node in fields:
-        top = next(ids)
-        children = (
-            Field("null_count", next(ids), "int64", nullable=False),
-            Field("min_value", next(ids), logical_from_arrow(node.storage_type, node.name)),
-            Field("max_value", next(ids), logical_from_arrow(node.storage_type, node.name)),
+def _statistics_messages(fields: Sequence[Field]) -> list[file_pb2.Field]:
+    """Return a schema with a struct per field, named by the id of the field. Ids count the fields of the schema."""
+    make, none, plain = file_pb2.Field, stated_encoding("struct"), stated_encoding("int64")
+    messages: list[file_pb2.Field] = []
+    count, least, most = _MEMBERS[1:]
+    for top, node in enumerate(fields):
+        kind, first = logical_from_arrow(node.storage_type, node.name), len(_MEMBERS) * top
+        encoding = stated_encoding(kind)
+        messages += (
+            make(name=str(node.id), id=first, parent_id=-1, logical_type="struct", encoding=none),
+            make(name=count, id=first + 1, parent_id=first, logical_type="int64", encoding=plain),
+            make(name=least, id=first + 2, parent_id=first, logical_type=kind, nullable=True, encoding=encoding),
+            make(name=most, id=first + 3, parent_id=first, logical_type=kind, nullable=True, encoding=encoding),
         )
-        tops.append(Field(str(node.id), top, "struct", nullable=False, children=children))
-    return Schema(tuple(tops))
+    return messages

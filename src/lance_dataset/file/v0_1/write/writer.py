@@ -18,6 +18,7 @@ from lance_dataset.file.summary import DataFileSummary
 from lance_dataset.file.v0_1.layout import PageKind, page_kind
 from lance_dataset.file.v0_1.write.check import check_schema
 from lance_dataset.file.v0_1.write.pages import Bounds, FieldPages, Leaf, field_pages, write_pages
+from lance_dataset.file.v0_1.write.plain_groups import plain_groups, write_groups
 from lance_dataset.file.v0_1.write.shared import LegacyWrite
 from lance_dataset.file.v0_1.write.statistics import Statistics
 from lance_dataset.file.v0_1.write.trailer import write_trailer
@@ -83,11 +84,18 @@ class LegacyFileWriter:
         self._block_bytes = data_cache_bytes or _BLOCK_BYTES
         self._write = write or LegacyWrite(schema)
         self._types = [top.storage_type for top in schema.fields]
-        self._statistics = Statistics(schema)
+        self._groups = plain_groups(schema.fields, max_rows_per_group)
+        grouped = {number for group in self._groups for number in group.numbers}
+        self._others = [number for number in range(len(schema.fields)) if number not in grouped]
+        self._statistics = Statistics(schema, self._groups)
         self._waiting: deque[list[pa.Array]] = deque()
         self._waiting_rows = 0
         self._waiting_bytes = 0
         self._batches: list[int] = []
+        #: Fields in the order of their pages, and their cells in each block.
+        self._paged = [node.id for group in self._groups for node in group.fields]
+        others = (node for number in self._others for node in schema.fields[number].walk())
+        self._paged += [node.id for node in others if page_kind(node) is not PageKind.NONE]
         self._cells: list[NDArray[np.int64]] = []
 
     @property
@@ -172,12 +180,28 @@ class LegacyFileWriter:
         bounds = Bounds(np.arange(batches + 1, dtype=np.int64) * rows)
         leaves: list[Leaf] = []
         pages: list[FieldPages] = []
-        for top, array in zip(self.schema.fields, arrays, strict=True):
-            pages += field_pages(top, top.name, array, bounds, self._write.warn, leaves)
+        cells = self._write_groups(arrays, batches, rows)
+        for number in self._others:
+            top = self.schema.fields[number]
+            pages += field_pages(top, top.name, arrays[number], bounds, self._write.warn, leaves)
         size = sum(int(page.sizes.sum()) for page in pages)
         with _beside(partial(self._statistics.add, leaves), rows, size):
-            self._cells.append(write_pages(self._output, pages))
+            if pages:
+                cells.append(write_pages(self._output, pages))
+        self._cells.append(np.concatenate(cells) if cells else np.empty((0, batches, 2), np.int64))
         self._batches += [rows] * batches
+
+    def _write_groups(self, arrays: list[pa.Array], batches: int, rows: int) -> list[NDArray[np.int64]]:
+        """Append the pages of all groups, and gather their statistics; return the cells of each group."""
+        together = [self._groups] if batches > 1 and self._groups else [[group] for group in self._groups]
+        cells = []
+        for groups in together:  # one at a time if a batch is large
+            values = [group.values(arrays, batches, rows, self._write.warn) for group in groups]
+            for group, pages in zip(groups, values, strict=True):
+                if group.has_bounds:
+                    self._statistics.add_group(group, group.bounds(pages, arrays))
+            cells += write_groups(self._output, values)
+        return cells
 
     def end_batch(self) -> None:
         """Write the buffered rows, as a smaller batch if they do not fill one."""
@@ -210,11 +234,10 @@ class LegacyFileWriter:
 
     def _page_table(self) -> NDArray[np.int64]:
         """Return cells [field id - smallest id, batch, 2], up to the largest id with a page; missing cells are zero."""
-        with_page = [node.id for node in self.schema.walk() if page_kind(node) is not PageKind.NONE]
         first = min((node.id for node in self.schema.walk()), default=0)
-        table = np.zeros((max(with_page, default=first - 1) + 1 - first, len(self._batches), 2), np.int64)
+        table = np.zeros((max(self._paged, default=first - 1) + 1 - first, len(self._batches), 2), np.int64)
         if self._cells:
-            table[np.array(with_page) - first] = np.concatenate(self._cells, axis=1)
+            table[np.array(self._paged, np.int64) - first] = np.concatenate(self._cells, axis=1)
         return table
 
     def close(self) -> None:
