@@ -8,6 +8,7 @@ restored.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -39,6 +40,9 @@ __all__ = ["CleanupPolicy", "Removed", "cleanup", "planned_removal"]
 _CONCURRENCY = 16
 #: More threads than this only slow each other down.
 _MAX_CONCURRENCY = 64
+#: Files that show how fast a disk is, and the seconds that a slow one takes for each.
+_TRIED = 4
+_SLOW = 2e-4
 #: Manifests removed between two checks of tags and branches. Their content is kept in memory for that time.
 _STEP = 64
 _STEP_BYTES = 64 << 20
@@ -147,8 +151,10 @@ class _Cleanup:
         self._policy = policy
         self._run_shares = run_shares
         self._pace = Pace(policy.delete_rate_limit)
-        #: A disk of this machine removes files in less time than threads take turns.
-        self._concurrency = _CONCURRENCY if store.waits(root) else 1
+        #: Files to remove at the same time, None for a disk of this machine that was not tried yet.
+        self._workers = policy.delete_concurrency or (_CONCURRENCY if store.waits(root) else None)
+        if self._workers is not None:
+            self._workers = min(self._workers, _MAX_CONCURRENCY)
         self._failed = 0
         self._removed: list[Candidate] = []
         self._versions = 0
@@ -183,12 +189,12 @@ class _Cleanup:
     def _remove(self, files: Sequence[Candidate], run_shares: ShareRunner | None = None) -> list[Candidate]:
         """Remove files, and return those that were removed."""
         paths = [file.path for file in files]
-        workers = min(self._policy.delete_concurrency or self._concurrency, _MAX_CONCURRENCY)
         if run_shares is None or self._policy.delete_rate_limit is not None:  # several processes would not keep a rate
-            done = Removal(self._store, paths, workers)(self._pace)
+            tried = self._tried(paths) if self._workers is None else []
+            done = tried + Removal(self._store, paths[len(tried) :], self._workers or 1)(self._pace)
         else:
             starts = range(0, len(paths), _SHARE_FILES)
-            shares = [Removal(self._store, paths[start : start + _SHARE_FILES], workers) for start in starts]
+            shares = [Removal(self._store, paths[each : each + _SHARE_FILES], self._workers or 1) for each in starts]
             done = [gone for share in run_shares(shares) for gone in share]
         gone = list(compress(files, done))
         for file in gone:
@@ -196,6 +202,17 @@ class _Cleanup:
         self._removed += gone
         self._failed += len(files) - len(gone)
         return gone
+
+    def _tried(self, paths: Sequence[str]) -> list[bool]:
+        """Remove a few files one after the other, to see if the disk keeps callers waiting.
+
+        Most disks remove a file in less time than threads take turns. Those that erase its space at once do not.
+        """
+        start = time.perf_counter()
+        done = Removal(self._store, paths[:_TRIED], 1)(self._pace)
+        if len(done) == _TRIED:
+            self._workers = _CONCURRENCY if time.perf_counter() - start > _SLOW * _TRIED else 1
+        return done
 
     def _advance(self, files: int) -> None:
         if self._progress is not None:
