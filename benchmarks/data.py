@@ -137,6 +137,38 @@ def _wide(rng: np.random.Generator, _start: int, count: int) -> list[pa.Array]:
     ]
 
 
+def _wide_mixed(rng: np.random.Generator, _start: int, count: int) -> list[pa.Array]:
+    makers = (_integers, _with_nulls, _flags, _reals, _words, _names)
+    return [makers[number % len(makers)](rng, count) for number in range(WIDE_COLUMNS)]
+
+
+def _integers(rng: np.random.Generator, count: int) -> pa.Array:
+    return pa.array(rng.integers(0, 1_000_000, count, np.int32))
+
+
+def _with_nulls(rng: np.random.Generator, count: int) -> pa.Array:
+    return pa.array(rng.integers(-(2**40), 2**40, count), mask=rng.random(count) < 0.1)
+
+
+def _flags(rng: np.random.Generator, count: int) -> pa.Array:
+    return pa.array(rng.random(count) < 0.3)
+
+
+def _reals(rng: np.random.Generator, count: int) -> pa.Array:
+    return pa.array(rng.standard_normal(count))
+
+
+def _words(rng: np.random.Generator, count: int) -> pa.Array:
+    offsets = _offsets(rng.integers(4, 13, count))
+    letters = _LETTERS[rng.integers(0, 26, int(offsets[-1]), np.uint8)]
+    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(letters))
+
+
+def _names(rng: np.random.Generator, count: int) -> pa.Array:
+    few = pa.array([f"a name of {letter}" for letter in "abcdefghijklmnopqrst"])
+    return few.take(pa.array(rng.integers(0, len(few), count, np.int32)))
+
+
 _WIDE_SCHEMA = pa.schema([(f"c{i:03}", pa.int32() if i % 2 == 0 else pa.float32()) for i in range(WIDE_COLUMNS)])
 
 MIXED = Dataset(
@@ -184,6 +216,17 @@ WIDE = Dataset(
     record_columns=("c000", "c100", "c200", "c300", "c400", "c501"),
 )
 
+_MIXED_TYPES = (pa.int32(), pa.int64(), pa.bool_(), pa.float64(), pa.string(), pa.string())
+
+WIDE_MIXED = replace(
+    WIDE,
+    name="wide-mixed",
+    schema=pa.schema([(f"c{i:03}", _MIXED_TYPES[i % len(_MIXED_TYPES)]) for i in range(WIDE_COLUMNS)]),
+    make_batch=_wide_mixed,
+    single_columns=("c000", "c001", "c004", "c005"),
+    record_columns=("c000", "c001", "c002", "c003", "c004", "c005"),
+)
+
 LINEITEM = Dataset(
     name="lineitem",
     rows=2_000_000,
@@ -196,4 +239,4 @@ LINEITEM = Dataset(
     record_columns=("orderkey", "partkey", "quantity", "shipdate", "shipmode", "comment"),
 )
 
-DATASETS = {dataset.name: dataset for dataset in (MIXED, VECTORS, WIDE, LINEITEM)}
+DATASETS = {dataset.name: dataset for dataset in (MIXED, VECTORS, WIDE, WIDE_MIXED, LINEITEM)}
