@@ -8,12 +8,18 @@ MOST_INTERVALS: int
 UNSIGNED: int
 SIGNED: int
 FLOAT: int
+NONE_PASS: int
+ALL_PASS: int
+SOME_PASS: int
 
 class IntervalTest:
     null: bool
     def __init__(self, bits: int, order: int, intervals: Sequence[tuple[int, int]], *, null: bool = False) -> None: ...
     @property
     def bits(self) -> int: ...
+    @property
+    def order(self) -> int: ...
+    def verdicts(self, low: Buffer, high: Buffer, flags: Buffer, out: Buffer) -> None: ...
     def values(self, values: Buffer, out: Buffer) -> None: ...
 
 class ChunkRanges:

@@ -4,6 +4,8 @@ Values are compared by their *keys*: unsigned integers of the same width in the 
 are their own keys. `SIGNED` integers have their sign flipped. `FLOAT` values are in total order: NaN with a sign, then
 numbers with -0.0 before 0.0, then NaN without one.
 
+`NONE_PASS`, `ALL_PASS` and `SOME_PASS` say whether the values of a zone pass a test.
+
 Bit i of an output (bit ``i % 8`` of byte ``i // 8``) belongs to value i.
 """
 
@@ -29,6 +31,11 @@ cdef extern from "kernels/intervals.h" nogil:
         lc_wide_key *low
         lc_wide_key *high
     void lc_inside(const uint8_t *values, int64_t n, const lc_intervals *test, uint64_t *out)
+
+cdef extern from "kernels/zones.h" nogil:
+    int LC_NONE_INSIDE, LC_ALL_INSIDE, LC_SOME_INSIDE
+    void lc_zone_verdicts(const lc_intervals *test, int null, const uint8_t *low, const uint8_t *high,
+                          const uint8_t *flags, int64_t n, uint8_t *out)
 
 cdef extern from "kernels/miniblock_search.h" nogil:
     int LC_VALUE_NONE, LC_VALUE_FLAT, LC_VALUE_SPLIT, LC_VALUE_RLE
@@ -64,6 +71,7 @@ cdef extern from "kernels/miniblock_search.h" nogil:
     int lc_chunks_search(const lc_chunk_search *search, int64_t a, int64_t b, uint8_t *out, int64_t *where)
 
 MOST_INTERVALS = LC_MOST_INTERVALS
+NONE_PASS, ALL_PASS, SOME_PASS = LC_NONE_INSIDE, LC_ALL_INSIDE, LC_SOME_INSIDE
 UNSIGNED, SIGNED, FLOAT = LC_KEY_UNSIGNED, LC_KEY_SIGNED, LC_KEY_FLOAT
 
 cdef object WORD = (1 << 64) - 1
@@ -137,6 +145,33 @@ cdef class IntervalTest:
     def bits(self):
         """Size of a value in bits."""
         return self.test.bits
+
+    @property
+    def order(self):
+        """Order of the values."""
+        return self.test.order
+
+    def verdicts(self, low, high, flags, out):
+        """Tell what is certain of the values of zones.
+
+        Parameters
+        ----------
+        low, high, flags
+            Bounds and flags of n zones of values of this order, as `lancecodec.zones.ZoneBounds.write` returns them.
+        out
+            Output of n bytes: `NONE_PASS`, `ALL_PASS`, or `SOME_PASS`, which means that nothing is certain.
+
+        Raises
+        ------
+        CodecError
+            A buffer is too small.
+        """
+        cdef ByteView lows = readable(low), highs = readable(high), marks = readable(flags), target = writable(out)
+        cdef int64_t n = marks.size
+        if lows.size < 16 * n or highs.size < 16 * n or target.size < n:
+            raise CodecError(f"bounds of {lows.size} and {highs.size} bytes and {target.size} verdicts for {n} zones")
+        with nogil:
+            lc_zone_verdicts(&self.test, self.null, lows.data, highs.data, marks.data, n, target.data)
 
     def values(self, values, out):
         """Test plain values. Nulls are not treated specially.

@@ -59,7 +59,8 @@ def test_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version:
         assert dataset.to_table(filter=text).equals(found)
         # every window releases the columns of which all rows were read
         stored = sum(size for offset, size in dropped)
-        assert version == "legacy" or stored >= 0.9 * ROWS * 8
+        by_bounds = version not in ("legacy", "2.0") and text.startswith("id")  # decided without reading most rows
+        assert version == "legacy" or by_bounds or stored >= 0.9 * ROWS * 8
         assert pa.Table.from_batches(dataset.to_batches(filter=text), table.schema).equals(found)
         assert dataset.count_rows(filter=text) == found.num_rows
         assert dataset.to_table(filter=text, limit=5, offset=2).equals(found.slice(2, 5))

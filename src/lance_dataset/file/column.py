@@ -15,6 +15,7 @@ from lance_dataset.errors import UnsupportedError
 from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.file.stored_test import StoredTest
 from lance_dataset.file.take_shape import take_shape
+from lance_dataset.file.zone_gathering import ZoneGathering
 from lance_dataset.file.zones import Zones
 from lance_dataset.late_dataclass import dataclass
 from lancecodec import take_pages
@@ -127,6 +128,13 @@ class ColumnReader(abc.ABC):
         list of pyarrow.BooleanArray or None
             One boolean per value in ordered chunks, never null. None if the values must be read to be tested, which is
             the default.
+        """
+        return None
+
+    def verdicts(self, test: StoredTest) -> tuple[int, NDArray[np.uint8]] | None:
+        """Return what stored bounds say of a test without reading values: rows of a zone, and a verdict for each zone.
+
+        Verdicts are those of `lancecodec.intervals`. None, the default, if nothing is known.
         """
         return None
 
@@ -267,6 +275,14 @@ class ColumnEncoder(abc.ABC):
     def finish(self) -> Iterator[EncodedPage]:
         """Yield the pages that are written at the end of the file."""
         return iter(())
+
+    def gather_bounds(self) -> None:
+        """Gather bounds of the values from now on, if this encoder can."""
+        return
+
+    def gathered(self) -> Mapping[int, ZoneGathering]:
+        """Return the bounds that were gathered, by column index in the file."""
+        return {}
 
     def column_encodings(self) -> Mapping[int, Message]:
         """Return the column encodings other than plain values, by column index in the file."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple, TypeVar
+from zlib import crc32
 
 import pyarrow as pa
 from google.protobuf import any_pb2
@@ -15,6 +16,8 @@ from google.protobuf.message import DecodeError, Message
 
 from lance_dataset._proto import encodings_pb2, file2_pb2, file_pb2
 from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.file.stored_bounds import MAGIC as BOUNDS_MAGIC
+from lance_dataset.file.stored_bounds import StoredBounds, parse_bounds
 from lance_dataset.io.base import InputFile, OutputFile
 from lance_dataset.io.messages import message_memory, parse_message
 from lance_dataset.limits import check_memory
@@ -48,6 +51,8 @@ _LONG = 256 << 10
 _MAX_END = 4 << 20
 #: Distance from the end of the file at which tables and metadata usually begin.
 _LIKELY_END = 16 << 10
+#: Maximum size in bytes of a buffer with bounds of values.
+_MAX_BOUNDS = 64 << 20
 #: Columns with at most this many pages are decoded again instead of being cached.
 _FEW_PAGES = 4
 #: Bytes of memory of a field of a schema, of a message with the metadata of pages, and of a position or size of a
@@ -247,6 +252,40 @@ class FileMetadata:
     def read_global_buffer(self, index: int) -> bytes:
         """Return the content of a global buffer; 0 is the file descriptor."""
         return self._read(*_TABLE_ENTRY.unpack_from(self._global_table, index * _TABLE_ENTRY.size)).to_pybytes()
+
+    @cached_property
+    def _bounds(self) -> dict[int, tuple[int, StoredBounds]]:
+        """Bounds of the values of columns with the checksum of their metadata; empty if the file has none to use."""
+        return self._find_bounds()[1]
+
+    def _find_bounds(self) -> tuple[str | None, dict[int, tuple[int, StoredBounds]]]:
+        count = len(self._global_table) // _TABLE_ENTRY.size
+        if count < 2:
+            return None, {}
+        position, size = _TABLE_ENTRY.unpack_from(self._global_table, (count - 1) * _TABLE_ENTRY.size)
+        if not len(BOUNDS_MAGIC) <= size <= _MAX_BOUNDS:
+            return None, {}
+        if self._end is None and self.source.mapped is None and self._read(position, 8).to_pybytes() != BOUNDS_MAGIC:
+            return None, {}
+        data = self.read_global_buffer(count - 1)
+        return parse_bounds(data) if data.startswith(BOUNDS_MAGIC) else (None, {})
+
+    def bounds(self, index: int) -> StoredBounds | None:
+        """Return the bounds of the values of a column; None without them, or if its pages were moved."""
+        crc, bounds = self._bounds.get(index, (0, None))
+        if bounds is None or not 0 <= index < self.num_columns:
+            return None
+        stored = self._read(*_TABLE_ENTRY.unpack_from(self._column_table, index * _TABLE_ENTRY.size))
+        return bounds if crc32(stored) == crc else None
+
+    def check_bounds(self) -> None:
+        """Raise CorruptFileError if there is a buffer with bounds that cannot be used."""
+        problem, found = self._find_bounds()
+        if problem is None:
+            wrong = [index for index in found if self.bounds(index) is None]
+            problem = f"belongs to other pages of column {wrong[0]}" if wrong else None
+        if problem is not None:
+            raise CorruptFileError(f"{self.source.path}: the buffer with bounds of values {problem}; scans ignore it")
 
     def stored_column(self, index: int) -> file2_pb2.ColumnMetadata:
         """Return the stored metadata of one column, after validation."""

@@ -34,11 +34,14 @@ class StoredTest:
         The condition as a test of plain values; None if it is not one.
     validity
         The results for any value and for null, if the condition asks only for nulls; otherwise None.
+    uses_bounds
+        False to look at the values even where stored bounds decide the condition.
     """
 
     evaluate: Callable[[pa.Array], pa.BooleanArray]
     intervals: IntervalTest | None = None
     validity: tuple[bool, bool] | None = None
+    uses_bounds: bool = True
 
     def of_entries(self, entries: pa.Array) -> tuple[NDArray[np.bool_], bool] | None:
         """Return the results for the entries of a dictionary and for null.

@@ -14,6 +14,7 @@ from lance_dataset.file.encode_queue import EncodeQueue
 from lance_dataset.file.families import PagedFamily, paged_family_of
 from lance_dataset.file.goals import StorageGoal, check_goal_version, with_goal
 from lance_dataset.file.options import is_blob_v2
+from lance_dataset.file.stored_bounds import bounds_buffer, buffer_size
 from lance_dataset.file.summary import DataFileSummary
 from lance_dataset.file.v0_1.write.shared import LegacyWrite
 from lance_dataset.file.v0_1.write.writer import LegacyFileWriter
@@ -32,6 +33,8 @@ _PAGE_BYTES = 8 << 20
 _TOTAL_CACHE_BYTES = 64 << 20
 _MIN_PAGE_BYTES = 64 << 10
 _MAX_PAGE_BYTES = 32 << 20
+#: Bounds of values take at most this share of a file.
+_BOUNDS_SHARE = 1024
 
 
 def open_writer(
@@ -45,6 +48,7 @@ def open_writer(
     legacy: LegacyWrite | None = None,
     blobs: BlobOutput | None = None,
     goal: StorageGoal | None = None,
+    bounds: bool = False,
 ) -> DataFileWriter | LegacyFileWriter:
     """Start a data file of any version.
 
@@ -62,8 +66,8 @@ def open_writer(
         Rows of the batches of legacy files; later versions have no groups.
     legacy
         State of the write that a legacy file belongs to.
-    blobs, goal
-        See `DataFileWriter`.
+    blobs, goal, bounds
+        See `DataFileWriter`. Legacy files have statistics instead of bounds.
     """
     version = resolve_version(version)
     check_goal_version(goal, version)
@@ -77,6 +81,7 @@ def open_writer(
         max_page_bytes=max_page_bytes,
         blobs=blobs,
         goal=goal,
+        bounds=bounds,
     )
 
 
@@ -101,6 +106,8 @@ class DataFileWriter:
         columns.
     goal
         What encodings are chosen for; None for ``balanced``.
+    bounds
+        True to write bounds of the values behind the pages, for the filters of this package; see `stored_bounds`.
     """
 
     def __init__(
@@ -113,6 +120,7 @@ class DataFileWriter:
         max_page_bytes: int | None = None,
         blobs: BlobOutput | None = None,
         goal: StorageGoal | None = None,
+        bounds: bool = False,
     ) -> None:
         self.version = resolve_version(version)
         check_goal_version(goal, self.version)
@@ -133,6 +141,9 @@ class DataFileWriter:
         #: Records of the pages of each column, as they are stored.
         self._pages = [bytearray() for _ in self._indices]
         self._pending = self._make_pending(family, goal)
+        if bounds:
+            for column in self._pending:
+                column.encoder.gather_bounds()
         self._queue = EncodeQueue(self._write_page)
         self.num_rows = 0
 
@@ -219,7 +230,9 @@ class DataFileWriter:
         schema = self._stored
         if schema_metadata:
             schema = Schema(schema.fields, {**schema.metadata, **schema_metadata})
-        size = self._container.finish(schema, self.num_rows, self._column_records())
+        records = self._column_records()
+        self._write_bounds(records)
+        size = self._container.finish(schema, self.num_rows, records)
         if close:
             self.close()
         fields, columns = zip(*self._indices, strict=True) if self._indices else ((), ())
@@ -234,6 +247,22 @@ class DataFileWriter:
             for index, encoding in column.encoder.column_encodings().items()
         }
         return [heads.get(index, values) + pages for index, pages in enumerate(self._pages)]
+
+    def _write_bounds(self, records: list[bytes]) -> None:
+        """Append the bounds that were gathered, coarser if necessary, unless they are large for a small file."""
+        gathered = [each for column in self._pending for each in column.encoder.gathered().items()]
+        found = [(index, each, bounds) for index, each in gathered if (bounds := each.finish()) is not None]
+        most = self._output.tell() // _BOUNDS_SHARE
+        sizes = {index: (each.width, len(bounds)) for index, each, bounds in found}
+        while found and buffer_size(list(sizes.values())) > most:
+            index, each, bounds = max(found, key=lambda part: len(part[2]) * part[1].width)
+            if len(bounds) == 1:
+                return
+            bounds.halve()
+            sizes[index] = each.width, len(bounds)
+        if found:
+            stored = {index: each.stored(bounds) for index, each, bounds in found}
+            self._container.add_global_buffer(bounds_buffer(stored, records, self.num_rows))
 
     def close(self) -> None:
         """Close the finished file, which is durable on return."""

@@ -315,6 +315,12 @@ class FragmentReader:
             if isinstance(file, FileMetadata):
                 file.expect_many_rows()
 
+    def check_bounds(self) -> None:
+        """Raise CorruptFileError if an open file has bounds of values that cannot be used."""
+        for file in self._files.values():
+            if isinstance(file, FileMetadata):
+                file.check_bounds()
+
     def column(self, field: Field) -> ColumnReader:
         """Return the reader of a top-level field, which may be pruned. The reader is cached."""
         key = _key(field)

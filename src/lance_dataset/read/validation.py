@@ -81,6 +81,7 @@ def _check_fragment(snapshot: Snapshot, locator: FileLocator, fragment: Fragment
             _check_size(store.open_input(path).size, file.file_size_bytes, path)
     reader = FragmentReader(locator, fragment, elsewhere=snapshot.reader.elsewhere)
     reader.open_files()
+    reader.check_bounds()
     for field in snapshot.manifest.schema.fields:
         reader.column(field)
     check_blob_files(reader, snapshot.manifest.schema)

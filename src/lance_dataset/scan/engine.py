@@ -87,7 +87,7 @@ class Scan:
         self._request = request
         self._plan = plan
         self._limit = reader.limit
-        self._pruning = Pruning(request)
+        self._pruning = Pruning(request, plan)
         self._is_checked = request.filter is not None and is_checking()
         self._early = [request.schema.top_level(name) for name in plan.early]
         self._release = Release(request.stored_fields) if plan.releases else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from lance_dataset.expr.compiled import Filter
@@ -57,4 +59,6 @@ def step_test(step: Filter, request: ScanRequest, costs: ColumnCosts) -> StoredT
         return None
     stored = request.schema.top_level(step.columns[0])
     test = stored_test(step, stored.storage_type)
-    return test if test is not None and costs.can_search(stored, test) else None
+    if test is None or not costs.can_search(stored, test):
+        return None
+    return test if request.use_statistics else replace(test, uses_bounds=False)

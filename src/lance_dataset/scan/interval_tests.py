@@ -29,7 +29,8 @@ from lance_dataset.expr.tree import (
     OneOf,
     Or,
 )
-from lancecodec.intervals import FLOAT, MOST_INTERVALS, SIGNED, UNSIGNED, IntervalTest
+from lance_dataset.file.value_order import key_order
+from lancecodec.intervals import FLOAT, MOST_INTERVALS, UNSIGNED, IntervalTest
 
 __all__ = ["interval_test"]
 
@@ -57,7 +58,7 @@ def interval_test(filter: Filter, arrow_type: pa.DataType) -> IntervalTest | Non
         None if the filter does more than compare one column with constants, if its values have no order that the
         stored values have too, or if those that pass are spread over too many intervals.
     """
-    order = _order(arrow_type)
+    order = key_order(arrow_type)
     if order is None or filter.tree is None or len(filter.columns) != 1:
         return None
     constants: list[pa.Scalar] = []
@@ -70,17 +71,6 @@ def interval_test(filter: Filter, arrow_type: pa.DataType) -> IntervalTest | Non
     *passes, null = filter.mask(_batch(filter.columns[0], points, arrow_type, order)).to_pylist()
     intervals = list(_intervals(points, passes))
     return IntervalTest(bits, order, intervals, null=null) if len(intervals) <= MOST_INTERVALS else None
-
-
-def _order(arrow_type: pa.DataType) -> int | None:
-    """Return the order of the stored values that is the order of the values, None if there is none."""
-    if pa.types.is_unsigned_integer(arrow_type):
-        return UNSIGNED
-    if pa.types.is_float32(arrow_type) or pa.types.is_float64(arrow_type):
-        return FLOAT
-    signed = (pa.types.is_signed_integer, pa.types.is_date, pa.types.is_time, pa.types.is_timestamp)
-    others = (pa.types.is_duration, pa.types.is_decimal128)
-    return SIGNED if any(test(arrow_type) for test in (*signed, *others)) else None
 
 
 def _compared(node: Expression, path: tuple[str, ...], arrow_type: pa.DataType) -> Iterator[pa.Scalar | None]:

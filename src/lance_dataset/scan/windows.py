@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_dataset.file.stored_test import StoredTest
 from lance_dataset.file.zones import Zones
 from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
@@ -16,6 +18,7 @@ from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.row_ranges import RowRanges
 from lance_dataset.scan.strategy import ScanStrategy
+from lancecodec.intervals import NONE_PASS
 
 if TYPE_CHECKING:
     from lance_dataset.scan.pruning.prune import Pruner
@@ -33,6 +36,8 @@ _FEW_RANGES = 8
 _SCATTERED = 0.25
 #: So are many ranges of fewer rows on average, because a range costs as much as some hundred single rows.
 _SHORT_RANGE = 256
+#: Smaller fragments of other files than legacy ones have no bounds of values.
+_LEAST_BOUNDED = 1 << 12
 #: Factor by which windows grow if they start small.
 _GROWTH = 4
 #: Maximum number of fragments in a window.
@@ -251,12 +256,19 @@ class Pruning:
     ----------
     request
         The scan.
+    plan
+        The strategy of the scan, whose tests of stored values are faster than a look at the whole filter.
     """
 
-    def __init__(self, request: ScanRequest) -> None:
+    def __init__(self, request: ScanRequest, plan: ScanStrategy | None = None) -> None:
         self._request = request
         self._pruner = _pruner(request)
+        self._tests: list[tuple[str, StoredTest]] = []
+        if plan is not None and None not in plan.tests:
+            names = [step.columns[0] for step in plan.steps if len(step.columns) == 1]
+            self._tests = [(name, test) for name, test in zip(names, plan.tests, strict=False) if test is not None]
         self._known: dict[int, RowRanges | None] = {}
+        self._lock = Lock()
 
     def prune(self, window: Window) -> Window:
         """Return the window without the rows that statistics exclude."""
@@ -279,7 +291,13 @@ class Pruning:
         number = fragment.fragment.id
         if number in self._known:
             return self._known[number]
-        if not fragment.is_legacy:
+        with self._lock:
+            if number not in self._known:
+                self._known[number] = self._found(fragment, pruner)
+            return self._known[number]
+
+    def _found(self, fragment: FragmentReader, pruner: Pruner) -> RowRanges | None:
+        if not fragment.is_legacy and fragment.physical_rows < _LEAST_BOUNDED:
             return None  # without opening the columns
         schema = self._request.schema
 
@@ -288,6 +306,21 @@ class Pruning:
                 return None
             return fragment.column(schema.top_level(path[0])).zones(path[1:])
 
-        found = pruner.ranges(zones, fragment.physical_rows, gap=int(_GAP_BYTES / fragment.bytes_per_row))
-        self._known[number] = found
-        return found
+        gap = int(_GAP_BYTES / fragment.bytes_per_row)
+        if self._tests and not fragment.is_legacy:
+            return self._tested(fragment, gap)
+        return pruner.ranges(zones, fragment.physical_rows, gap=gap)
+
+    def _tested(self, fragment: FragmentReader, gap: int) -> RowRanges | None:
+        """Return the rows that all tests may keep, None for all."""
+        rows, schema = fragment.physical_rows, self._request.schema
+        found = [fragment.column(schema.top_level(name)).verdicts(test) for name, test in self._tests]
+        known = [each for each in found if each is not None]
+        if not known:
+            return None
+        least = min(size for size, _ in known)
+        starts = np.arange(0, rows, least, dtype=np.int64)
+        match = np.ones(len(starts), bool)
+        for size, verdicts in known:
+            match &= verdicts[starts // size] != NONE_PASS
+        return None if match.all() else RowRanges.of(np.append(starts, rows), match, gap)

@@ -132,7 +132,7 @@ def _write(
     blobs: BlobOutput,
     goal: StorageGoal | None,
 ) -> DataFileSummary:
-    writer = DataFileWriter(output, schema, version, blobs=blobs, goal=goal)
+    writer = DataFileWriter(output, schema, version, blobs=blobs, goal=goal, bounds=True)
     try:
         for batch in rows:
             writer.write_batch(batch)

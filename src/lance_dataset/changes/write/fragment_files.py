@@ -215,6 +215,7 @@ class _RollingWriter:
                 legacy=self._legacy,
                 blobs=None if options.blobs is None else options.blobs.beside(self._folder.store, path),
                 goal=options.goal,
+                bounds=True,
             )
         except BaseException:
             output.abort()

@@ -96,7 +96,7 @@ def _open_leaf(branch: Branch, locate: Locate, num_rows: int, grammar: PageGramm
     if is_blob(branch.leaf) and any(nest.kind != "struct" for nest in branch.above):
         raise UnsupportedError(f"{where}: a blob column inside a list, whose lengths no file keeps")
     pages = open_pages(metadata.source, column, branch.leaf.name, branch.rows_per_value, grammar)
-    leaf = LeafColumn(pages, branch, where, grammar.open_page)
+    leaf = LeafColumn(pages, branch, where, grammar.open_page, metadata, index)
     if leaf.num_rows != num_rows:
         raise CorruptFileError(f"{where}: has {leaf.num_rows} rows instead of {num_rows}")
     return leaf

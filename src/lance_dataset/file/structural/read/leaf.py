@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from math import ceil
@@ -13,9 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError, UnsupportedError
-from lance_dataset.file.buffers import bitmap_at_zero, concat_arrays
+from lance_dataset.file.buffers import bitmap_at_zero, concat_arrays, filled_bitmap
 from lance_dataset.file.column import ColumnReader, DictionaryOverflowError, OversizeError, Part
+from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.kinds import is_binary_like, is_empty_struct
+from lance_dataset.file.stored_bounds import StoredBounds
 from lance_dataset.file.stored_test import StoredTest
 from lance_dataset.file.structural.layout import (
     FullZipLayout,
@@ -28,8 +30,10 @@ from lance_dataset.file.structural.read.levels import assemble, check_layers
 from lance_dataset.file.structural.read.page import LeafPage, NestedPage, Page
 from lance_dataset.file.structural.read.plain_pages import plain_array, plain_taker
 from lance_dataset.file.take_shape import take_shape
+from lance_dataset.file.zones import Zones
 from lance_dataset.properties import cached_property
 from lancecodec import CodecError, OffsetOverflowError
+from lancecodec.intervals import ALL_PASS, SOME_PASS
 from lancecodec.take import ColumnTaker
 from lancecodec.take_pages import PageTaker
 
@@ -59,10 +63,18 @@ class LeafColumn(ColumnReader):
         File and column, for error messages.
     open_page
         See `PageGrammar`.
+    file, index
+        File and position of the column in it, for the bounds of its values. None if these do not matter.
     """
 
     def __init__(
-        self, pages: list[Page], branch: Branch, where: str, open_page: Callable[[Page, Branch], NestedPage]
+        self,
+        pages: list[Page],
+        branch: Branch,
+        where: str,
+        open_page: Callable[[Page, Branch], NestedPage],
+        file: FileMetadata | None = None,
+        index: int = 0,
     ) -> None:
         self.branch = branch
         self.arrow_type = branch.arrow_type
@@ -71,6 +83,8 @@ class LeafColumn(ColumnReader):
         # a tuple: the garbage collector does not track tuples of integers, and there are thousands of columns
         self._starts = tuple([page.start for page in pages])
         self.where = where
+        self._file = file
+        self._index = index
         self._open_page = open_page
         self._opened: dict[int, NestedPage] = {}
         # not `lazy`, which needs an attribute dictionary, as there are thousands of columns
@@ -117,7 +131,38 @@ class LeafColumn(ColumnReader):
     def search(
         self, test: StoredTest, start: int, stop: int, kept: pa.BooleanArray | None = None
     ) -> list[pa.BooleanArray] | None:
-        """See `ColumnReader.search`; each page of the range must be one that `LeafPage.can_search`."""
+        """See `ColumnReader.search`; zones whose bounds decide the test are not looked at."""
+        results: list[pa.BooleanArray] = []
+        for first, end, verdict in self._runs(test, start, stop):
+            wanted = None if kept is None else kept.slice(first - start, end - first)
+            if verdict == ALL_PASS and wanted is not None:
+                found: list[pa.BooleanArray] | None = [wanted]
+            elif verdict != SOME_PASS:
+                bits = filled_bitmap(verdict == ALL_PASS, end - first)
+                found = [pa.Array.from_buffers(pa.bool_(), end - first, [None, bits], 0)]
+            else:
+                found = self._search_pages(test, first, end, wanted)
+            if found is None:
+                return None
+            results.extend(found)
+        return results
+
+    def _runs(self, test: StoredTest, start: int, stop: int) -> list[tuple[int, int, int]]:
+        """Cut a range of rows where the verdict of bounds on a test changes; return each part with its verdict."""
+        known = self.verdicts(test) if test.uses_bounds else None
+        if known is None:
+            return [(start, stop, SOME_PASS)]
+        rows, verdicts = known
+        first = start // rows
+        inside = verdicts[first : (stop - 1) // rows + 1]
+        begins = [0, *(np.flatnonzero(inside[1:] != inside[:-1]) + 1).tolist()]
+        cuts = [start, *((first + begin) * rows for begin in begins[1:]), stop]
+        return [(low, high, int(inside[begin])) for low, high, begin in zip(cuts, cuts[1:], begins, strict=False)]
+
+    def _search_pages(
+        self, test: StoredTest, start: int, stop: int, kept: pa.BooleanArray | None
+    ) -> list[pa.BooleanArray] | None:
+        """Search rows page by page; None unless `LeafPage.can_search` of each page."""
         found: list[tuple[LevelPage, int, int]] = []
         number, at = max(bisect_right(self._starts, start) - 1, 0), start
         while at < stop:
@@ -235,6 +280,27 @@ class LeafColumn(ColumnReader):
                 f"{self.where}: the rows have more distinct values than the index type of "
                 f"{self.branch.leaf.storage_type} tells apart; read fewer rows at once"
             ) from error
+
+    @cached_property
+    def _bounds(self) -> StoredBounds | None:
+        if self._file is None or self.branch.above:
+            return None
+        bounds = self._file.bounds(self._index)
+        return None if bounds is None or bounds.num_rows != self.num_rows else bounds
+
+    @cached_property
+    def _zones(self) -> Zones | None:
+        return None if self._bounds is None else self._bounds.zones(self.arrow_type)
+
+    def verdicts(self, test: StoredTest) -> tuple[int, NDArray[np.uint8]] | None:
+        """See `ColumnReader.verdicts`."""
+        bounds = self._bounds
+        found = None if bounds is None else bounds.verdicts(test)
+        return None if bounds is None or found is None else (bounds.zone_rows, found)
+
+    def zones(self, path: Sequence[str] = ()) -> Zones | None:
+        """See `ColumnReader.zones`; some writers store bounds of the values."""
+        return None if path else self._zones
 
     # -- random access -------------------------------------------------------------------------------------------
 

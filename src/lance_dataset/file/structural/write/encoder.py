@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,10 +27,13 @@ from lance_dataset.file.structural.write.pages import (
 )
 from lance_dataset.file.structural.write.span import Span, leaf_span
 from lance_dataset.file.structural.write.words import small_page, word_bytes
+from lance_dataset.file.zone_gathering import ZoneGathering
 from lance_dataset.types.schema import Field
 
 __all__ = ["LeafEncoder", "StructuralEncoder"]
 
+#: A file whose first page has fewer rows is read faster than bounds of its values.
+_BOUNDED_ROWS = 1 << 12
 #: Values of a chunk whose levels are always small, at any bit width.
 _FEW_VALUES = 1024
 
@@ -70,10 +73,32 @@ class StructuralEncoder(ColumnEncoder):
             for number, branch in enumerate(branches(field))
         )
         self.is_independent = not any(leaf.is_blob for leaf in self._leaves)
+        self._first_column = first_column
+        self._gathers = False
+        self._bounds: ZoneGathering | None = None
+
+    def gather_bounds(self) -> None:
+        """See `ColumnEncoder.gather_bounds`; values in structs and lists have none."""
+        self._gathers = self.is_independent
+
+    def _gather(self, array: pa.Array) -> None:
+        if self._bounds is None:
+            # not before there are many rows, as there may be thousands of columns
+            self._gathers = len(array) >= _BOUNDED_ROWS and ZoneGathering.supports(self._type)
+            if not self._gathers:
+                return
+            self._bounds = ZoneGathering(self._type)
+        self._bounds.add(array)
+
+    def gathered(self) -> Mapping[int, ZoneGathering]:
+        """See `ColumnEncoder.gathered`."""
+        return {} if self._bounds is None else {self._first_column: self._bounds}
 
     def encode(self, arrays: Sequence[pa.Array]) -> Iterator[EncodedPage]:
         """See `ColumnEncoder.encode`."""
         for array in _joined(arrays, self._type):
+            if self._gathers:
+                self._gather(array)
             for leaf in self._leaves:
                 yield from leaf.encode(array)
 
