@@ -28,7 +28,14 @@ from lance_dataset.io.memory import MemoryStore
 from lance_dataset.table.apply.numbering import new_fragments
 from lance_dataset.table.flags import Feature
 from lance_dataset.table.fragment import DataFile, Fragment
-from lance_dataset.table.manifest import Manifest, WriterVersion, decode_manifest, encode_manifest, read_manifest
+from lance_dataset.table.manifest import (
+    Manifest,
+    WriterVersion,
+    decode_manifest,
+    encode_manifest,
+    read_commit_id,
+    read_manifest,
+)
 from lance_dataset.table.naming import Naming, manifest_name, parse_manifest_name
 from lance_dataset.table.transaction import Transaction
 from lance_dataset.table.versions import latest_version, list_versions, locate_version, version_as_of
@@ -54,6 +61,26 @@ def edited(**changes: object) -> bytes:
 def wrapped(message: table_pb2.Manifest) -> bytes:
     encoded = message.SerializeToString()
     return struct.pack("<I", len(encoded)) + encoded + GOLDEN[-16:]
+
+
+@pytest.mark.parametrize("nanos", [0, 1, -5, 1_700_000_000_123_456_789, -(10**18) - 7])
+@pytest.mark.parametrize("name", ["", "1-abc.txn", "ü.txn"])
+def test_commit_id(nanos: int, name: str) -> None:
+    """The id is read without the rest of the manifest."""
+    message = table_pb2.Manifest.FromString(GOLDEN[4:-16])
+    message.timestamp.FromNanoseconds(nanos)
+    message.transaction_file = name
+    data = wrapped(message)
+    store = MemoryStore()
+    store.put("/m", data)
+    assert read_commit_id(store, "/m") == (nanos, name) == decode_manifest(data, "m").commit_id
+    for size in (0, 10, len(data) - 1):
+        store.put("/m", data[:size])
+        with pytest.raises(CorruptFileError):
+            read_commit_id(store, "/m")
+    store.put("/m", data[:4] + b"\xff" * (len(data) - 20) + data[-16:])
+    with pytest.raises(CorruptFileError):
+        read_commit_id(store, "/m")
 
 
 def test_golden() -> None:

@@ -142,11 +142,15 @@ def _check_rows(fragments: FragmentList, stable_row_ids: bool, where: str) -> No
 def _check_bases(fragments: FragmentList, base_ids: Set[int], where: str) -> None:
     """Check that files are in the table or in listed base paths."""
     columns = fragments.columns
-    known = np.array([-1, *base_ids], np.int64)
-    lost = ~np.isin(columns.deletion_base_ids, known)
-    _refuse(columns.ids, lost, where, "its deletion file is in a base path that is not listed")
-    lost = ~np.isin(columns.file_base_ids, known)
-    _refuse(columns.ids[columns.file_owners], lost, where, "a data file is in a base path that is not listed")
+    for bases, owners, what in (
+        (columns.deletion_base_ids, None, "its deletion file"),
+        (columns.file_base_ids, columns.file_owners, "a data file"),
+    ):
+        lost = bases >= 0
+        if lost.any():
+            lost &= ~np.isin(bases, np.array(list(base_ids), np.int64))
+            ids = columns.ids if owners is None else columns.ids[owners]
+            _refuse(ids, lost, where, f"{what} is in a base path that is not listed")
 
 
 def _has_odd_files(fragments: FragmentList) -> bool:

@@ -259,6 +259,8 @@ class _Messages:
         In legacy files, all listed fields count.
         """
         several = np.flatnonzero(self.columns.num_files > 1)
+        if not len(several):
+            return several
         ranges = (self._starts[several], self._ends[several])
         owners, _, starts, ends = locate_records(self.data, ranges, _FRAGMENT_FILES, self.where)
         files, fields = locate_numbers(self.data, (starts, ends), _FILE_FIELDS, self.where)

@@ -27,6 +27,7 @@ from lance_dataset.table.manifest_file import (
     LENGTH,
     MAGIC,
     ManifestParts,
+    commit_id,
     manifest_parts,
     read_section,
     transaction_position,
@@ -294,8 +295,7 @@ def read_commit_id(store: ObjectStore, path: str) -> tuple[int, str]:
     CorruptFileError
         The file is not a manifest.
     """
-    message = manifest_parts(store.read(path), path).message
-    return _timestamp_nanos(message), message.transaction_file
+    return commit_id(store.read(path), path)
 
 
 def decode_manifest(data: bytes, path: str) -> Manifest:
