@@ -17,10 +17,26 @@ _PLAIN = [
     "SELECT date\nFROM dataset",
     "SELECT count(*) FROM dataset",
     "SELECT COUNT ( * ) AS N FROM dataset LIMIT 5",
+    "SELECT id FROM dataset WHERE id < 2",
+    "select s, ID from dataset where s <> 'it''s' and kept>=-3 and date is not null limit 5",
+    "SELECT count(*) FROM dataset WHERE s IS NULL AND kept != 1",
+    "SELECT * FROM dataset WHERE id = 300000",
+    "SELECT json_get_int(j, 'a') AS V, json_exists(j, '$[*]?(@.a == 1)') FROM dataset WHERE j IS NOT NULL",
+    "SELECT id, json_get(j, 'it''s') FROM dataset WHERE json_get_int(j, 'a') = 1 AND json_exists(j, '$.a')",
+    "SELECT id FROM dataset WHERE json_array_length(j, '$') <= 0 LIMIT 2",
 ]
 _OTHERS = [
     "SELECT * FROM dataset LIMIT 0",
-    "SELECT id FROM dataset WHERE id < 2",
+    "SELECT id FROM dataset WHERE id < 2 OR id = 3",
+    "SELECT id FROM dataset WHERE id < 2.5",
+    "SELECT id FROM dataset WHERE 2 < id",
+    "SELECT id FROM dataset WHERE id < 2 - 1",
+    "SELECT id FROM dataset WHERE id < 99999999999",
+    "SELECT id FROM dataset WHERE code = 'x'",
+    "SELECT id FROM dataset WHERE NOT s = 'a'",
+    "SELECT id FROM dataset WHERE json_get_float(j, 'a') = 1",
+    "SELECT id FROM dataset WHERE s = 'a' ORDER BY id",
+    "SELECT id, json_get(j, s), json_get_int(j, 'a') AS v FROM dataset WHERE json_exists(j, '$.a') ORDER BY id",
     "SELECT id n FROM dataset",
     "SELECT DISTINCT kept FROM dataset WHERE id = 3",
     "SELECT count(id) FROM dataset",
@@ -35,6 +51,11 @@ _WRONG = [
     "SELECT id, id FROM dataset",
     "SELECT * FROM other",
     "SELECT * FROM dataset LIMIT x",
+    "SELECT id FROM dataset WHERE missing = 1",
+    "SELECT id FROM dataset WHERE s = 1",
+    "SELECT json_get_int(missing, 'a') FROM dataset",
+    "SELECT id FROM dataset WHERE s = 'a",
+    "SELECT id FROM dataset WHERE",
 ]
 
 
@@ -71,13 +92,24 @@ def test_the_answer_is_that_of_the_planner(dataset, monkeypatch, query):
         assert stream.schema.equals(reader.schema, check_metadata=True)
         assert stream.read_all().equals(reader.read_all())
         assert [batch.schema.to_string() for batch in batches] == [batch.schema.to_string() for batch in expected]
-        assert batches == expected
+        # DataFusion puts the rows of small batches together after a condition
+        assert batches == expected or (
+            "where" in query.lower() and pa.Table.from_batches(batches) == pa.Table.from_batches(expected)
+        )
 
 
 def test_which_statements_are_plain(dataset):
-    names = dataset.schema.names
-    assert [plain_query(query, "dataset", names) is not None for query in _PLAIN] == [True] * len(_PLAIN)
-    assert [plain_query(query, "dataset", names) for query in (*_OTHERS, *_WRONG)] == [None] * 14
+    assert [query for query in _PLAIN if plain_query(query, "dataset", dataset.schema) is None] == []
+    assert [query for query in (*_OTHERS, *_WRONG) if plain_query(query, "dataset", dataset.schema)] == []
+
+
+@pytest.mark.parametrize("end", ["", " ORDER BY id"])
+@pytest.mark.parametrize("test", ["json_exists(j, '$..')", "json_get_int(j, 'a') = 1"])
+def test_errors_of_functions_name_the_reason(tmp_path, test, end):
+    documents = pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(['{"a":[]}']))
+    made = lance_dataset.write_dataset(pa.table({"j": documents, "id": [1]}), tmp_path / "t")
+    with pytest.raises(InvalidInputError, match=r"SQL: .*(invalid JSONPath|not a valid integer)"):
+        made.sql(f"SELECT id FROM dataset WHERE {test}{end}").build().to_batch_records()
 
 
 @pytest.mark.parametrize("query", _WRONG)

@@ -31,6 +31,7 @@ from lance_dataset.expr.functions.json_values import (
 from lance_dataset.expr.functions.json_walk import Found, found_member, joined_texts, walk
 from lance_dataset.expr.rowwise import rowwise
 from lance_dataset.expr.type_rules import is_binary, is_text
+from lance_dataset.file.json_columns import encode_array
 from lance_dataset.file.jsonb import decode_document
 from lancecodec import jsonb
 
@@ -254,6 +255,8 @@ def _columnwise(fast: Callable[..., _Result | None], slow: _Kernel, result: pa.D
     """
 
     def kernel(documents: Any, *others: Any) -> Any:
+        if isinstance(documents, pa.Array) and is_text(documents.type):
+            documents = _encoded(documents)
         is_column = isinstance(documents, pa.Array) and is_binary(documents.type)
         if not is_column or not all(isinstance(other, pa.Scalar) for other in others):
             return slow(documents, *others)
@@ -272,6 +275,14 @@ def _columnwise(fast: Callable[..., _Result | None], slow: _Kernel, result: pa.D
         return pc.replace_with_mask(values, pa.array(left), slow(documents.filter(pa.array(left)), *others))
 
     return kernel
+
+
+def _encoded(texts: pa.Array) -> pa.Array:
+    """Return documents in binary form; the texts themselves if one is not a document, for the error of its function."""
+    try:
+        return encode_array(texts, "a JSON column")
+    except (SchemaError, UnsupportedError):
+        return texts
 
 
 # -- the table -------------------------------------------------------------------------------------------------------
