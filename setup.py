@@ -86,6 +86,12 @@ class BuildExt(build_ext):
 
     def finalize_options(self) -> None:
         super().finalize_options()
+        if self.editable_mode:
+            # the folders of `build_ext --inplace` instead of temporary ones: only what has changed is compiled
+            build = self.get_finalized_command("build")
+            place = f"{build.plat_name}-{sys.implementation.cache_tag}"
+            self.build_lib = os.path.join(build.build_base, f"lib.{place}")
+            self.build_temp = os.path.join(build.build_base, f"temp.{place}")
         if self.parallel is None:
             self.parallel = os.cpu_count() or 1
 
