@@ -50,8 +50,9 @@ def uri(request: pytest.FixtureRequest, s3_server: S3Server, data: pa.Table) -> 
         (lambda dataset: dataset.to_table(), None, 1),
         (lambda dataset: pa.Table.from_batches(dataset.to_batches()), None, 1),
         (lambda dataset: dataset.to_table(columns=["n1", "pair"]), ["n1", "pair"], 3),
+        (lambda dataset: dataset.to_table(filter="n1 >= 0"), None, 4),
     ],
-    ids=["table", "batches", "columns"],
+    ids=["table", "batches", "columns", "filter"],
 )
 def test_requests(
     proxy: Proxy,
@@ -69,6 +70,29 @@ def test_requests(
     assert len(files) == _FRAGMENTS
     # the first file tells how much of the others is read
     assert sorted(files.values())[-2] <= requests
+    assert all(not file.source._held._parts for file in _open_files(dataset))
+
+
+def test_takes(s3_server: S3Server, proxy: Proxy, data: pa.Table) -> None:
+    """The first take from a small file needs one request for it."""
+    uri, rows = f"s3://{s3_server.new_bucket()}/d.lance", [3, 100, 1_900, 2_100, 4_999]
+    few = data.slice(0, 5_000)
+    lance_dataset.write_dataset(few, uri, max_rows_per_file=1_000, storage_options=s3_server.options)
+    for columns in (None, ["n1", "s"], ["pair"]):
+        dataset = lance_dataset.dataset(uri, storage_options=proxy.server.options, session=lance_dataset.Session())
+        proxy.requests.clear()
+        wanted = few if columns is None else few.select(columns)
+        assert dataset.take(rows, columns=columns) == wanted.take(rows)
+        assert proxy.count(text="/data/") == 4
+        assert all(not file.source._held._parts for file in _open_files(dataset))
+
+
+def test_batches_may_be_left(s3_server: S3Server, uri: str, data: pa.Table) -> None:
+    """A stream of batches that ends early holds nothing afterwards."""
+    dataset = lance_dataset.dataset(uri, storage_options=s3_server.options, session=lance_dataset.Session())
+    batches = dataset.to_batches(batch_size=1_000)
+    assert next(batches)["id"].to_pylist() == list(range(1_000))
+    batches.close()
     assert all(not file.source._held._parts for file in _open_files(dataset))
 
 

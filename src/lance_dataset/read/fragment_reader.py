@@ -256,7 +256,9 @@ class FragmentReader:
 
     @cached_property
     def is_remote(self) -> bool:
-        """True if some file lies on another machine."""
+        """True if some file lies on another machine. No file is opened if its store tells."""
+        if any(self._locator.data_file(file)[0].is_remote for file in self.fragment.files):
+            return True
         return any(source.is_remote for source in self._one_per_base())
 
     def _one_per_base(self) -> Iterator[InputFile]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lance_dataset.errors import CorruptFileError, LanceError, UnsupportedError
 from lance_dataset.file.take_shape import TakeShape, take_shape
 from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.holding import Holding
 from lance_dataset.read.open_together import any_remote
 from lance_dataset.read.prefetch import Announcements, announce, announce_numbers, open_for_announcing
 from lance_dataset.read.projection import OutputColumn, Projection
@@ -151,14 +152,29 @@ class ProjectionTaker:
     ) -> pa.RecordBatch:
         if look is None:
             return others(projection)
+        if self._waits is not False:
+            with Holding() as held:
+                return self._find_and_take(partial(self._look, look, held), rows, projection, others)
+        return self._find_and_take(look, rows, projection, others)
+
+    def _find_and_take(
+        self,
+        look: Callable[[NDArray[np.int64]], TakenRows],
+        rows: NDArray[np.int64],
+        projection: Projection,
+        others: TakeColumns,
+    ) -> pa.RecordBatch:
         try:
-            taken = look(rows) if self._waits is False else self._look(look, rows)
+            taken = look(rows)
         except (CodecError, CorruptFileError, UnsupportedError):
             return others(projection)
         return self._batch(taken, projection, others)
 
-    def _look(self, look: _Look, rows: NDArray[np.int64]) -> TakenRows:
-        """Find rows; what has to be opened on other machines for that is opened at the same time."""
+    def _look(self, look: _Look, held: Holding, rows: NDArray[np.int64]) -> TakenRows:
+        """Find rows; what has to be opened on other machines for that is opened at the same time.
+
+        Small files are fetched as a whole, and held.
+        """
         for _ in range(_OPENINGS):
             pending: list[tuple[RowTaker | ColumnTaker, int]] = []
             taken = look(rows, pending)
@@ -167,6 +183,9 @@ class ProjectionTaker:
             if not self._waits and pending[0][0] is self._taker:
                 remote = any_remote([self._fragments[number] for owner, number in pending if owner is self._taker])
                 self._waits = remote or (None if self._mixed else False)
+            if self._waits:
+                unopened = [self._fragments[number] for owner, number in pending if owner is self._taker]
+                held.fetch_small(unopened, self._fields)
             tasks = [partial(owner.open, number) for owner, number in pending]
             _run_all(tasks, waiting=self._waits is True)
         return look(rows)

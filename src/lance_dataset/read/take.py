@@ -16,6 +16,7 @@ from lance_dataset.limits import ResultLimit, ResultMeter
 from lance_dataset.read.concatenate import join_arrays, take_values
 from lance_dataset.read.empty_batches import empty_batch, rows_only
 from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.holding import Holding
 from lance_dataset.read.open_together import any_remote
 from lance_dataset.read.projection import OutputColumn, Projection
 from lance_dataset.read.result_sizes import check_planned, fits, has_fixed_width
@@ -239,7 +240,13 @@ def _by_fragment(
     # without base paths, all files lie in the same store
     telling = groups if reader.manifest.base_paths else groups[:1]
     waiting = len(groups) > 1 and any_remote([reader.fragments[position] for position, _ in telling])
-    pieces = together([partial(piece, owner, mine) for owner, mine in groups], waiting=waiting)
+    with Holding() as held:
+        if waiting:
+            fields = [output.field for output in projection.columns if output.field is not None]
+            fragments = [reader.fragments[position] for position, _ in groups]
+            # parts of open files may be in memory already
+            held.fetch_small([each for each in fragments if each.unopened(fields)], fields)
+        pieces = together([partial(piece, owner, mine) for owner, mine in groups], waiting=waiting)
     if len(pieces) == 1:
         return pieces[0]
     if not pieces:

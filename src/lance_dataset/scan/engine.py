@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise
@@ -17,7 +17,7 @@ from lance_dataset.late_dataclass import dataclass
 from lance_dataset.limits import ResultMeter
 from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import FragmentReader
-from lance_dataset.read.holding import Holding, can_hold, is_worth_all
+from lance_dataset.read.holding import SMALL_FILE, Holding, can_hold, is_worth_all
 from lance_dataset.read.open_together import open_together
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.check_mode import is_checking
@@ -29,8 +29,10 @@ from lance_dataset.scan.selected_values import output_chunks, taken_together
 from lance_dataset.scan.selection import Selection, live_rows
 from lance_dataset.scan.strategy import ScanStrategy
 from lance_dataset.scan.windows import Pruning, Ranges, Window, fragments_of, windows
+from lance_dataset.threads.pools import cpu_count
 from lance_dataset.threads.streams import stream
 from lance_dataset.threads.waiting import fetch_pool, fetching, together, without_waits
+from lance_dataset.types.schema import Field
 
 __all__ = ["Rows", "Scan"]
 
@@ -39,8 +41,8 @@ _Result = TypeVar("_Result")
 
 #: Rows examined before a scan that may end early starts to read ahead.
 _CAUTIOUS_ROWS = 1 << 17
-#: Files up to this size are fetched as a whole by a filtered scan that may need all columns: that takes one request.
-_SMALL_FILE = 256 << 10
+#: Bytes of a fragment per column up to which columns are fetched as a whole for a few rows, with one request.
+_LATE_BYTES = 192 << 10
 #: Factor by which the first window of a stream of batches is smaller than later ones.
 _FIRST_PART = 16
 
@@ -119,32 +121,57 @@ class Scan:
 
         return select(window, self._request, self._plan)
 
-    @contextmanager
-    def _holding(self, window: Window, *, late: bool) -> Iterator[None]:
-        """Return a context that holds what is read of a window, as far as that is known and few bytes.
+    def _fetch(self, window: Window, held: Holding, *, late: bool) -> bool:
+        """Fetch what is read of all rows of a window, as far as that is known and few bytes.
 
         Parameters
         ----------
+        window
+            The window.
+        held
+            Holds what is fetched.
         late
             True if columns that are read late are wanted, too.
+
+        Returns
+        -------
+        bool
+            True if the scan reads nothing else of the window.
         """
-        if not self._plan.waits:
-            yield
-            return
         fields, share = self._early, self._early_share
         parts = [part for part in window.slices if can_hold(part.fragment, fields, part.ranges, share)]
         if len(parts) < len(window.slices):
             open_together([part.fragment for part in window.slices], fields)
         whole = is_worth_all(share)
-        if late and self._request.filter is not None:
-            whole = is_worth_all(self._stored_share, _SMALL_FILE)
-        with Holding() as held:
-            held.fetch([part.fragment for part in parts], fields, whole)
-            if len(parts) < len(window.slices) or self._request.filter is not None:
-                yield
-                return
-            with without_waits():
-                yield
+        if late and self._late:
+            whole = is_worth_all(self._stored_share, SMALL_FILE)
+        held.fetch([part.fragment for part in parts], fields, whole)
+        return len(parts) == len(window.slices) and not (late and self._late)
+
+    @contextmanager
+    def _held(self, window: Window, *, late: bool) -> Iterator[None]:
+        """Return a context that holds what `_fetch` fetches."""
+        if not self._plan.waits:
+            yield
+            return
+        with Holding() as held, without_waits() if self._fetch(window, held, late=late) else nullcontext():
+            yield
+
+    def _fetch_late(self, selection: Selection, held: Holding) -> bool:
+        """Fetch the columns that are read late; return False if that would be many bytes for few rows."""
+        fields, share = self._late, max(self._stored_share - self._early_share, 0.0)
+        most = _LATE_BYTES * len(fields)
+        for part, _ in selection.parts:
+            fragment = part.fragment
+            ranges = [(0, fragment.physical_rows)]
+            if not can_hold(fragment, fields, ranges, share) or fragment.num_bytes * share > most:
+                return False
+        held.fetch([part.fragment for part, _ in selection.parts], fields, is_worth_all(share))
+        return True
+
+    @cached_property
+    def _late(self) -> list[Field]:
+        return [self._request.schema.top_level(name) for name in self._plan.late]
 
     @cached_property
     def _early_share(self) -> float:
@@ -196,7 +223,7 @@ class Scan:
         found = windows(ranges, self._request, self._plan)
 
         def worked(window: Window) -> _Result:
-            with self._holding(window, late=False):
+            with self._held(window, late=False):
                 found = self.find(window)
                 result = work(found)
             self._let_go(found.window)
@@ -262,8 +289,15 @@ class Scan:
         apart = apart and request.filter is None
         if request.limit is None and request.offset == 0:
             found = windows(fragments_of(self._reader, request), request, self._soon if apart else plan)
-            done: Iterator[list[Rows] | Selection] = self._stream(
-                partial(self._work, apart=apart), found, in_order=plan.in_order, weight=lambda window: plan.task_bytes
+            done: Iterator[list[Rows] | Selection] = (
+                self._in_stages(found, apart)
+                if plan.waits and request.filter is None
+                else self._stream(
+                    partial(self._work, apart=apart),
+                    found,
+                    in_order=plan.in_order,
+                    weight=lambda window: plan.task_bytes,
+                )
             )
         else:
             done = self.limited()
@@ -272,6 +306,39 @@ class Scan:
                 yield rows
                 if rows.shared is not None:
                     self._let_go(rows.shared)
+
+    def _in_stages(self, found: Iterable[Window], apart: bool) -> Iterator[list[Rows] | Selection]:
+        """Yield the rows of windows that many threads fetch and few decode: memory is taken in megabytes for each."""
+        plan, holdings = self._plan, set[Holding]()
+
+        def fetch(window: Window) -> tuple[Window, Holding | None, list[Rows] | Selection]:
+            held = Holding()
+            holdings.add(held)
+            if self._fetch(window, held, late=True):
+                return window, held, []
+            with held:
+                return window, None, self._read_window(window, apart=apart)
+
+        def decode(fetched: tuple[Window, Holding | None, list[Rows] | Selection]) -> list[Rows] | Selection:
+            window, held, done = fetched
+            if held is None:
+                return done
+            with held, without_waits():
+                return self._read_window(window, apart=apart)
+
+        try:
+            fetched = self._stream(fetch, found, in_order=plan.in_order, weight=lambda window: plan.task_bytes)
+            yield from stream(
+                self._limit.around(decode),
+                fetched,
+                ahead=cpu_count() + 2 if plan.ahead else 0,
+                in_order=plan.in_order,
+                weight=lambda each: plan.task_bytes,
+                budget=plan.buffer_bytes,
+            )
+        finally:
+            for held in holdings:
+                held.release()
 
     @property
     def _soon(self) -> ScanStrategy:
@@ -282,7 +349,7 @@ class Scan:
 
     def _work(self, window: Window, *, apart: bool) -> list[Rows] | Selection:
         """Return the rows of a window, or only the selection if they are too many to read together."""
-        with self._holding(window, late=True):
+        with self._held(window, late=True):
             return self._read_window(window, apart=apart)
 
     def _read_window(self, window: Window, *, apart: bool) -> list[Rows] | Selection:
@@ -349,6 +416,12 @@ class Scan:
 
     def read(self, selection: Selection) -> Rows:
         """Read the output columns of selected rows."""
+        if not self._plan.waits or not self._late:
+            return self._read(selection)
+        with Holding() as held, without_waits() if self._fetch_late(selection, held) else nullcontext():
+            return self._read(selection)
+
+    def _read(self, selection: Selection) -> Rows:
         outputs, unlimited = self._request.projection.columns, self._limit.max_bytes is None
         plain: dict[int, pa.Array] = {}
         if unlimited and self._request.metrics is None:
