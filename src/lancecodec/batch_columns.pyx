@@ -156,10 +156,10 @@ cdef class BatchColumns:
         Returns
         -------
         list
-            For each column -1, because its values are copied from their pages, and None if it is not plain.
+            For each column -2, because its values are copied from their pages, and None if it is not plain.
         """
         cdef int64_t i
-        return [-1 if self.columns[i].bits else None for i in range(self.count)]
+        return [-2 if self.columns[i].bits else None for i in range(self.count)]
 
     def extent(self):
         """Find the part of the file with the pages of all plain columns.

@@ -14,6 +14,7 @@ from libc.string cimport memcmp, memcpy
 from lancecodec.buffers cimport ByteView, check_aligned, readable, writable
 from lancecodec.miniblock cimport lc_chunks
 from lancecodec.plain_columns cimport (
+    COPIED,
     OTHER,
     PLACED,
     ROWS,
@@ -298,8 +299,10 @@ cdef class ColumnParts:
         describe(file, data, self.kept, part.rows, &own, values, &part.column)
         if part.column.kind == OTHER:
             return 0
-        if (part.form != FORM_VALUES and (part.column.kind == PLACED or part.column.page.dictionary.data != NULL)) or (
-            part.form == FORM_INDICES and part.column.page.bits not in (8, 16, 32, 64)
+        if (
+            part.column.kind == COPIED
+            or (part.form != FORM_VALUES and (part.column.kind == PLACED or part.column.page.dictionary.data != NULL))
+            or (part.form == FORM_INDICES and part.column.page.bits not in (8, 16, 32, 64))
         ):
             part.column.kind = OTHER
             return 0

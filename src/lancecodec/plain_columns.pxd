@@ -45,6 +45,7 @@ cdef enum:
     ROWS = 1 << 15
     MOST_BUFFERS = 3
     PLACED = 64
+    COPIED = 65
     OTHER = -1
 
 cdef struct Slice:
@@ -59,7 +60,7 @@ cdef struct Found:
     int64_t buffers
     uint64_t length
 
-#: A column with its plan; `kind` is that of the codec, or PLACED, and OTHER unless the column is plain.
+#: A column with its plan; `kind` is that of the codec, or PLACED or COPIED, and OTHER unless the column is plain.
 cdef struct Column:
     int64_t kind
     lc_plain_column page

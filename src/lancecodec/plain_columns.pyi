@@ -10,6 +10,7 @@ _Entries: TypeAlias = tuple[int, int, Callable[[Any, int, int], Buffer | None] |
 _Plan: TypeAlias = tuple[int, int, int, int, bool, float, _Pair | None, _Entries | None]
 
 IN_PLACE: int
+SIDE_BY_SIDE: int
 MOST_ROWS: int
 
 class PlainColumns:

@@ -31,6 +31,8 @@ cdef extern from "kernels/plain_columns.h" nogil:
                       const lc_plain_scratch *scratch, uint8_t *out, uint8_t *validity, int64_t *nulls)
     int lc_plain_take(const lc_plain_column *column, int64_t rows, const int64_t *items, int64_t n,
                       const lc_plain_scratch *scratch, uint8_t *out, uint8_t *validity, int64_t *nulls)
+    void lc_plain_copy(const lc_plain_column *column, int64_t a, const int64_t *items, int64_t n, uint8_t *out,
+                       uint8_t *validity, int64_t *nulls)
 
 cdef extern from "kernels/records.h" nogil:
     int LC_FIELD_VARINT, LC_FIELD_BYTES
@@ -49,6 +51,8 @@ cdef enum:
 
 #: Codec of values side by side in the only buffer of a page.
 IN_PLACE = PLACED
+#: Codec of values side by side in the last of one or two buffers; the first of two is a bitmap of the valid values.
+SIDE_BY_SIDE = COPIED
 #: Most rows of a column: of more, the values cost more than the objects around them.
 MOST_ROWS = ROWS
 
@@ -153,8 +157,7 @@ cdef bint is_known(int64_t kind, int64_t bits, int64_t buffers) noexcept:
     if kind == LC_VALUE_SPLIT:
         return bits in (32, 64) and buffers == 1
     return (
-        (kind == LC_VALUE_FLAT or kind == PLACED)
-        and buffers == 1
+        (((kind == LC_VALUE_FLAT or kind == PLACED) and buffers == 1) or (kind == COPIED and buffers in (1, 2)))
         and (bits == 1 if bits % 8 else 8 <= bits <= 8 * LC_PLAIN_WIDTH)
     )
 
@@ -198,6 +201,19 @@ cdef bint decode_entries(source, list kept, lc_plain_column *page, decode, int64
     return True
 
 
+cdef int describe_copied(ByteView file, int64_t rows, const Found *found, Column *column) noexcept:
+    """Describe a column of values side by side if the buffers have all of them."""
+    cdef lc_plain_column *page = &column.page
+    page.values = buffer(file, found, page.buffers - 1)
+    if page.buffers == 2:
+        page.words = buffer(file, found, 0)
+        if page.words.size < (rows + 7) // 8:
+            return 0
+    if page.values.size >= lc_plain_bytes(page, rows):
+        column.kind = COPIED
+    return 0
+
+
 cdef int describe(ByteView file, source, list kept, int64_t rows, const Found *found, tuple plan,
                   Column *column) except -1:
     """Describe a column if its page fits its plan; otherwise, its kind stays as it is.
@@ -224,11 +240,15 @@ cdef int describe(ByteView file, source, list kept, int64_t rows, const Found *f
         not has_known_dictionary(page) if entries is not None else page.bits != page.codec.bits
     ):
         return 0
-    if found.buffers != (1 if kind == PLACED else 2) + (entries is not None):
+    if kind == COPIED and (levels is not None or entries is not None):
+        return 0
+    if found.buffers != (page.buffers if kind == COPIED else (1 if kind == PLACED else 2) + (entries is not None)):
         return 0
     for i in range(found.buffers):
         if not is_inside(found.offsets[i], found.sizes[i], file.size):
             return 0
+    if kind == COPIED:
+        return describe_copied(file, rows, found, column)
     page.values = buffer(file, found, 0 if kind == PLACED else 1)
     if kind != PLACED:
         page.words = buffer(file, found, 0)
@@ -298,7 +318,7 @@ cdef class PlainColumns:
         Number of rows.
     plan_of
         Function of a kind, the serialized ``Any`` message of the encoding of a column, and that of its only page.
-        It returns None if the page is not plain, otherwise a tuple: the codec (`IN_PLACE`, or one of
+        It returns None if the page is not plain, otherwise a tuple: the codec (`IN_PLACE`, `SIDE_BY_SIDE`, or one of
         `lancecodec.miniblock_values`), bits of a value, bits of what the codec stores, value buffers of a chunk,
         whether chunk words have 32 bits, the minimum bits of a value in a chunk, the codec of the validity (a pair as
         in `lancecodec.miniblock_levels`, or None), and for a dictionary, otherwise None: the codec and number of its
@@ -379,12 +399,13 @@ cdef class PlainColumns:
         Returns
         -------
         list
-            For each column the position of its first value in the file, -1 if its values must be decoded, and None if
-            it is not plain.
+            For each column the position of its first value in the file, -1 if its values must be decoded, -2 if they
+            are copied from their places, and None if it is not plain.
         """
         cdef int64_t i
         return [
             None if self.columns[i].kind == OTHER
+            else -2 if self.columns[i].kind == COPIED
             else self.columns[i].page.values.data - self.file.data if self.columns[i].kind == PLACED
             else -1
             for i in range(self.count)
@@ -456,7 +477,9 @@ cdef class PlainColumns:
         if column.kind == OTHER or (column.kind == PLACED and not taken):
             return 0
         size = padded(lc_plain_bytes(&column.page, rows))
-        return size if column.page.definition.kind == LC_LEVEL_NONE else size + padded((rows + 7) // 8)
+        if column.page.definition.kind == LC_LEVEL_NONE and (column.kind != COPIED or column.page.words.data == NULL):
+            return size
+        return size + padded((rows + 7) // 8)
 
     cdef int check_columns(self, int64_t first, int64_t last) except -1:
         if first < 0 or last < first or last > self.count:
@@ -547,7 +570,9 @@ cdef class PlainColumns:
         if column.kind == OTHER:
             return -1
         validity = out + padded(lc_plain_bytes(&column.page, n))
-        if column.kind != PLACED:
+        if column.kind == COPIED:
+            lc_plain_copy(&column.page, start, rows, n, out, validity, &nulls)
+        elif column.kind != PLACED:
             if rows == NULL:
                 problem = lc_plain_scan(&column.page, self.rows, start, start + n, scratch, out, validity, &nulls)
             else:

@@ -72,10 +72,6 @@ def test_columns_are_not_opened_for_the_first_takes(path: str, monkeypatch: pyte
 @pytest.mark.parametrize(("version", "copied"), [("legacy", True), ("2.0", True), ("2.2", False)])
 def test_single_values_of_one_fragment_are_copied_by_all_takes(tmp_path: Path, version: str, copied: bool) -> None:
     kept = table().select([name for name in table().column_names if name.startswith(("packed", "real", "flag"))])
-    if version == "2.0":
-        kept = kept.select([name for name in kept.column_names if not name.startswith("flag")] * 2).rename_columns(
-            [str(number) for number in range(68)]
-        )
     ds = lance_dataset.write_dataset(kept, tmp_path / "t.lance", data_storage_version=version)
     for _ in range(row_taker._EARLY_TAKES + 2):
         assert ds.take([7, 5]).equals(kept.take([7, 5]))

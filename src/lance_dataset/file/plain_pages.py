@@ -109,7 +109,7 @@ class PlainPages:
         self._types = types
         self._in_place = places = columns.in_place()
         self.num_plain = len(places) - places.count(None)
-        self.copies_values = isinstance(columns, BatchColumns) or -1 not in places
+        self.copies_values = -1 not in places
 
     def read(self, start: int, stop: int) -> list[pa.Array | None]:
         """Return the rows ``[start, stop)`` of each column, None for those that are not plain.

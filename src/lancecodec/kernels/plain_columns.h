@@ -143,4 +143,25 @@ static int lc_plain_take(const lc_plain_column *column, int64_t rows, const int6
     return lc_fixed_take(&chunks, &column->codec, items, n, out, scratch->chunk, budget, &done, &where);
 }
 
+/* Copy n > 0 values that are stored side by side, of rows from `a` on, or of `items` if that is not NULL. `words` has a
+ * bit for each row that is set if its value is not null; without data, no value is null. All rows are in the buffers. */
+static void lc_plain_copy(const lc_plain_column *column, int64_t a, const int64_t *items, int64_t n, uint8_t *out,
+                          uint8_t *validity, int64_t *nulls) {
+    const int64_t width = column->bits >> 3, top = (int64_t)1 << 62;
+    const uint8_t *values = column->values.data, *valid = column->words.data;
+    *nulls = 0;
+    if (column->bits == 1) {
+        out[(n - 1) >> 3] = 0;
+        if (items) lc_bits_gather(values, top, items, n, out);
+        else lc_bits_copy(values, a, n, out, 0);
+    } else if (items) lc_gather_block(values, width, (const uint8_t *)items, 8, n, out);
+    else memcpy(out, values + a * width, (size_t)(n * width));
+    if (!valid) return;
+    validity[(n - 1) >> 3] = 0;
+    if (items) lc_bits_gather(valid, top, items, n, validity);
+    else lc_bits_copy(valid, a, n, validity, 0);
+    LC_SETTLE(validity);
+    *nulls = n - lc_bits_count(validity, 0, n);
+}
+
 #endif

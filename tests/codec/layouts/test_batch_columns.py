@@ -116,7 +116,7 @@ def test_columns_that_do_not_fit_are_left_out(file: File) -> None:
             file.cell(0, 1000)
         file.cell(position, length)
     opened = file.open([*BITS, *[8] * 6])
-    assert opened.in_place() == [-1] * 5 + [None] * 6
+    assert opened.in_place() == [-2] * 5 + [None] * 6
     out = np.empty(opened.places(ROWS, True)[-1], np.uint8)
     assert opened.read(0, 11, 0, ROWS, out) == [0] * 5 + [-1] * 6
     assert opened.read(5, 11, 3, 3, out) == [-1] * 6

@@ -421,3 +421,76 @@ def test_arguments_are_checked(file: File) -> None:
         opened.places(-1, False)
     with pytest.raises(CodecError, match="kinds"):
         plain_columns.PlainColumns(file.data, file.table, [1], [], ROWS, lambda *_: None)
+
+
+# -- values side by side ---------------------------------------------------------------------------------------------
+
+
+def side_by_side(bits: int, buffers: int) -> Any:
+    return (plain_columns.SIDE_BY_SIDE, bits, bits, buffers, False, 0.0, None, None)
+
+
+def packed_bits(values: np.ndarray) -> bytes:
+    return np.packbits(values, bitorder="little").tobytes()
+
+
+@pytest.fixture
+def beside() -> tuple[PlainColumns, list[np.ndarray], list[np.ndarray | None]]:
+    """Return columns of values side by side, with and without a bitmap, with their values, and where they are null."""
+    file, valid = File(), packed_bits(nulls() == 0)
+    odd = file.append(b"?" + integers(1).tobytes())
+    file.column(b"integers", [file.append(valid), (odd[0] + 1, odd[1] - 1)])
+    file.column(b"flags", [file.append(packed_bits(booleans()))])
+    file.column(b"nullable flags", [file.append(valid), file.append(packed_bits(booleans()) + b"more")])
+    file.column(b"integers", [file.append(b"\xff" * len(valid)), file.append(integers(2).tobytes())])
+    plans = {b"integers": side_by_side(32, 2), b"flags": side_by_side(1, 1), b"nullable flags": side_by_side(1, 2)}
+    opened = PlainColumns(file.data, file.table, list(range(4)), ["a"] * 4, ROWS, lambda _, __, page: plans[page])
+    values = [integers(1), booleans(), booleans(), integers(2)]
+    return opened, values, [nulls(), None, nulls(), np.zeros(ROWS, np.uint16)]
+
+
+@pytest.mark.parametrize("part", [(0, ROWS), (1, ROWS - 1), (7, 8), (70, 135)])
+def test_values_side_by_side(beside: Any, part: tuple[int, int]) -> None:
+    opened, values, missing = beside
+    assert opened.in_place() == [-2] * 4
+    start, stop = part
+    places = opened.places(stop - start, False)
+    out = np.full(places[-1], 255, np.uint8)
+    found = opened.read(0, 4, start, stop, out)
+    wanted = [None if null is None else null[start:stop] for null in missing]
+    check(opened, out, places, found, [each[start:stop] for each in values], wanted)
+    rows = np.sort(np.random.default_rng(stop).integers(start, stop, 700))
+    places = opened.places(len(rows), True)
+    out = np.full(places[-1], 255, np.uint8)
+    found = opened.take(0, 4, rows, out)
+    wanted = [None if null is None else null[rows] for null in missing]
+    check(opened, out, places, found, [each[rows] for each in values], wanted)
+
+
+def test_buffers_that_are_too_short_for_values_side_by_side() -> None:
+    file, valid = File(), packed_bits(nulls() == 0)
+    values = file.append(integers(1).tobytes())
+    file.column(b"x", [file.append(valid[:-1]), values])
+    file.column(b"x", [file.append(valid), (values[0], values[1] - 1)])
+    file.column(b"x", [values])
+    file.column(b"x", [values] * 3)
+    file.column(b"x", [file.append(valid), (1 << 40, 4 * ROWS)])
+    opened = PlainColumns(file.data, file.table, list(range(5)), ["a"] * 5, ROWS, lambda *_: side_by_side(32, 2))
+    assert opened.in_place() == [None] * 5
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        side_by_side(32, 3),
+        side_by_side(7, 2),
+        side_by_side(520, 2),
+        (*side_by_side(32, 2)[:6], FLAT_LEVELS, None),
+        (*side_by_side(32, 2)[:7], (miniblock_values.FLAT, 3, None)),
+    ],
+)
+def test_plans_of_values_side_by_side_that_are_left_out(plan: Any) -> None:
+    file = File()
+    place = file.append(bytes(8 * ROWS))
+    file.column(b"x", [place, place])
+    assert PlainColumns(file.data, file.table, [0], ["a"], ROWS, lambda *_: plan).in_place() == [None]

@@ -48,7 +48,7 @@ def opened(c: Chaos) -> plain_columns.PlainColumns:
         3: (1, c.random.choice([32, 64]), bits, 1, True, 0.0, levels if c.flag(0.2) else None, entries_of),
     }
     odd = (
-        c.number(5),
+        plain_columns.SIDE_BY_SIDE if c.flag(0.3) else c.number(5),
         c.random.choice([1, 8, 16, 32, 64, 128, 7]),
         c.random.choice([1, 8, 16, 32, 64]),
         c.number(3),

@@ -123,9 +123,35 @@ static lc_plain_scratch scratch_of(int64_t rows, int64_t items) {
     return scratch;
 }
 
+/* Values side by side, with a bitmap or without. */
+static void copied(fz_input *in) {
+    static const int64_t sizes[] = {1, 8, 32, 64, 96};
+    lc_plain_column column = {.bits = sizes[fz_upto(in, 4)]};
+    int64_t rows = 1 + fz_upto(in, 300), width = column.bits >> 3, nulls = 0, missing = 0;
+    column.values = (lc_bytes){fz_take(in, lc_plain_bytes(&column, rows)), lc_plain_bytes(&column, rows)};
+    if (fz_upto(in, 1)) column.words = (lc_bytes){fz_take(in, (rows + 7) >> 3), (rows + 7) >> 3};
+    int64_t a = fz_upto(in, rows - 1), n = 1 + fz_upto(in, rows - a - 1), *items = NULL;
+    if (fz_upto(in, 1)) items = fz_positions(in, n, rows);
+    uint8_t *out = fz_out(in, lc_plain_bytes(&column, n)), *validity = fz_out(in, (n + 7) >> 3);
+    lc_plain_copy(&column, a, items, n, out, validity, &nulls);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t row = items ? items[i] : a + i;
+        if (column.bits == 1) FZ_CHECK(lc_get_bit(out, i) == lc_get_bit(column.values.data, row));
+        else FZ_CHECK(!memcmp(out + i * width, column.values.data + row * width, (size_t)width));
+        if (!column.words.data) continue;
+        FZ_CHECK(lc_get_bit(validity, i) == lc_get_bit(column.words.data, row));
+        missing += !lc_get_bit(validity, i);
+    }
+    FZ_CHECK(nulls == missing);
+}
+
 static void fz_target(fz_input *in) {
     static fz_page page;
     static written w;
+    if (fz_upto(in, 3) == 0) {
+        copied(in);
+        return;
+    }
     int damage = (int)fz_upto(in, 1);
     if (!page_of(in, &page, &w, damage)) return;
     int64_t a = fz_upto(in, w.rows - 1), b = a + 1 + fz_upto(in, w.rows - a - 1), nulls = 0;

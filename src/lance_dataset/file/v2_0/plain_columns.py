@@ -1,4 +1,4 @@
-"""Plans of the pages of 2.0 that are read together with those of other columns: values side by side, none is null."""
+"""Plans of the pages of 2.0 that are read together with those of other columns: values side by side, perhaps nulls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from lancecodec import plain_columns
 
 __all__ = ["open_plain_columns"]
 
-_FIRST_BUFFER = BufferRef(0)
+_FIRST_BUFFER, _SECOND_BUFFER = BufferRef(0), BufferRef(1)
+#: Validity in front of the values.
+_VALIDITY = Flat(1, _FIRST_BUFFER)
 _MOST_WIDTH = 64
 
 
@@ -33,31 +35,35 @@ def open_plain_columns(
 def _plan(kind: pa.DataType, nullable: bool, column: bytes, page: bytes) -> PagePlan | None:
     """Return the plan of a page of a description, None if it is not plain or broken."""
     described = page_description(column, page)
-    width = _width(kind)
-    if described is None or described[0] != PAGE_ENCODING or width is None:
+    bits = _bits(kind)
+    if described is None or described[0] != PAGE_ENCODING or bits is None:
         return None
     try:
         node: Node | None = parse_page_encoding(described[1])
     except (CorruptFileError, UnsupportedError):
         return None
-    while isinstance(node, Nullable) and node.validity is None:
+    validity: Node | None = None
+    while isinstance(node, Nullable) and validity is None:
+        validity = node.validity
         node = node.values
-    if (
-        not isinstance(node, Flat)
-        or node.scheme
-        or node.buffer != _FIRST_BUFFER
-        or node.bits != 8 * (_width(kind) or 0)
-    ):
+    if not isinstance(node, Flat) or node.scheme or node.bits != bits:
         return None
-    return plain_columns.IN_PLACE, node.bits, node.bits, 1, False, 0.0, None, None
+    if validity is not None:
+        if validity != _VALIDITY or node.buffer != _SECOND_BUFFER or not nullable:
+            return None
+        return plain_columns.SIDE_BY_SIDE, bits, bits, 2, False, 0.0, None, None
+    if node.buffer != _FIRST_BUFFER:
+        return None
+    codec = plain_columns.SIDE_BY_SIDE if bits == 1 else plain_columns.IN_PLACE
+    return codec, bits, bits, 1, False, 0.0, None, None
 
 
-def _width(kind: pa.DataType) -> int | None:
-    """Return the bytes of a value of a type whose values are stored side by side, None for every other type."""
+def _bits(kind: pa.DataType) -> int | None:
+    """Return the bits of a value of a type whose values are stored side by side, None for every other type."""
     if pa.types.is_dictionary(kind) or pa.types.is_nested(kind) or is_binary_like(kind):
         return None
     try:
         bits = bit_width(kind)
     except ValueError:
         return None
-    return bits // 8 if bits % 8 == 0 and 0 < bits <= 8 * _MOST_WIDTH else None
+    return bits if bits == 1 or (bits % 8 == 0 and 0 < bits <= 8 * _MOST_WIDTH) else None
