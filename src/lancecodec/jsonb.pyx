@@ -29,6 +29,9 @@ cdef extern from "kernels/jsonb.h" nogil:
                              int64_t *child_words, int64_t *child_ranges)
     int lc_json_documents_all(lc_bytes data, int64_t n, const uint8_t *kinds, const int64_t *ranges, uint8_t *out,
                               int64_t capacity, int64_t *ends)
+    int lc_json_digits_all(lc_bytes data, int64_t n, uint8_t *kinds, int64_t *words, const int64_t *ranges)
+    int lc_json_texts_all(lc_bytes data, int64_t n, const uint8_t *kinds, const int64_t *ranges, uint8_t *out,
+                          int64_t capacity, int64_t *ends)
 
 cdef extern from "kernels/utf8.h" nogil:
     void lc_utf8_fill(uint64_t *table)
@@ -323,7 +326,7 @@ def test(data, texts, const int64_t[::1] steps not None, const int64_t[::1] test
     cdef lc_bytes documents = lc_bytes(source.data, source.size)
     cdef lc_json_path path
     cdef lc_json_condition condition
-    cdef int problem
+    cdef int problem, is_condition
     check_values(known, ranges, n)
     path_of(names, steps, &path)
     condition.automaton, condition.texts, condition.steps = automaton, names.data, path.steps
@@ -331,7 +334,9 @@ def test(data, texts, const int64_t[::1] steps not None, const int64_t[::1] test
     if condition.n:
         check_aligned(&tests[0])
         condition.tests = <const lc_json_test *>&tests[0]
-    if not lc_json_is_condition(&condition, path.n, names.size):
+    with nogil:
+        is_condition = lc_json_is_condition(&condition, path.n, names.size)
+    if not is_condition:
         raise CodecError(f"{condition.n} tests of {path.n} steps are not a condition")
     if out.size < n:
         raise CodecError(f"an output of {out.size} verdicts is too small for {n} values")
@@ -340,5 +345,65 @@ def test(data, texts, const int64_t[::1] steps not None, const int64_t[::1] test
     check_aligned(&words[0])
     with nogil:
         problem = lc_json_test_all(documents, n, &condition, known.data, &words[0], &ranges[0], out.data)
+    if problem:
+        fail(problem, "JSON values")
+
+
+def digits(data, kinds, int64_t[::1] words not None, const int64_t[::1] ranges not None):
+    """Turn strings of up to 18 digits, perhaps behind a minus sign, into integers. Other values stay.
+
+    Parameters
+    ----------
+    data
+        The documents.
+    kinds, words, ranges
+        The values, as outputs of `find`; kinds and words of such strings are replaced.
+
+    Raises
+    ------
+    CodecError
+        A range exceeds `data`, or there are too few values.
+    """
+    cdef ByteView source = readable(data), known = writable(kinds)
+    cdef int64_t n = words.shape[0]
+    cdef lc_bytes whole = lc_bytes(source.data, source.size)
+    cdef int problem
+    check_values(known, ranges, n)
+    if n == 0:
+        return
+    check_aligned(&words[0])
+    with nogil:
+        problem = lc_json_digits_all(whole, n, known.data, &words[0], &ranges[0])
+    if problem:
+        fail(problem, "JSON values")
+
+
+def strings(data, kinds, const int64_t[::1] ranges not None, out, int64_t[::1] ends not None):
+    """Copy the strings among some values, which may not be valid UTF-8.
+
+    Parameters
+    ----------
+    data
+        The documents that they are in.
+    kinds, ranges
+        The values, as outputs of `find`.
+    out
+        Output of at least the bytes of the strings.
+    ends
+        Output of n + 1 numbers: where the strings start and end. Other values are empty.
+
+    Raises
+    ------
+    CodecError
+        A range exceeds `data`, `out` is too small, or there are too few values.
+    """
+    cdef ByteView source = readable(data), known = readable(kinds), target = writable(out)
+    cdef int64_t n = ends.shape[0] - 1
+    cdef lc_bytes whole = lc_bytes(source.data, source.size)
+    cdef int problem
+    check_values(known, ranges, n)
+    check_aligned(&ends[0])
+    with nogil:
+        problem = lc_json_texts_all(whole, n, known.data, &ranges[0] if n else NULL, target.data, target.size, &ends[0])
     if problem:
         fail(problem, "JSON values")

@@ -307,3 +307,31 @@ def test_bad_ranges_and_counts() -> None:
         jsonb.documents(document, kinds, whole, np.empty(8, np.uint8), np.empty(2, np.int64))
     with pytest.raises(CodecError, match="too few"):
         jsonb.count(document, False, 0, kinds, np.zeros(1, np.int64), counts)
+
+
+@given(st.lists(st.from_regex(r"-?[0-9]{0,20}", fullmatch=True) | st.sampled_from(["x", "1x", "é", "+1", "-"])))
+def test_texts_of_digits_and_strings(texts: list[str]) -> None:
+    document = encode_document(json.dumps([*texts, 5, None]))
+    offsets = np.array([0, len(document)])
+    kinds, words, ranges = find_all(document, offsets, [])
+    count = len(texts) + 2
+    found = np.empty(count, np.uint8), np.empty(count, np.int64), np.empty(2 * count, np.int64)
+    jsonb.children(document, False, kinds, words, ranges, np.array([count]), *found)
+    out, ends = np.empty(len(document), np.uint8), np.empty(count + 1, np.int64)
+    jsonb.strings(document, found[0], found[2], out, ends)
+    assert [out[low:high].tobytes().decode() for low, high in pairwise(ends)] == [*texts, "", ""]
+    jsonb.digits(document, *found)
+    for row, text in enumerate(texts):
+        is_number = text.lstrip("-").isdigit() and len(text.lstrip("-")) <= 18 and text.isascii()
+        assert found[0][row] == (jsonb.INTEGER if is_number else jsonb.STRING)
+        assert not is_number or found[1][row] == int(text)
+    for call in (
+        lambda limits: jsonb.digits(document, found[0][:1], np.zeros(1, np.int64), limits),
+        lambda limits: jsonb.strings(document, found[0][:1], limits, out, np.zeros(2, np.int64)),
+    ):
+        with pytest.raises(CodecError, match="offsets"):
+            call(np.array([0, len(document) + 1]))
+        with pytest.raises(CodecError, match="too few"):
+            call(np.zeros(1, np.int64))
+    with pytest.raises(CodecError, match="do not fit"):
+        jsonb.strings(document, np.full(1, jsonb.STRING, np.uint8), np.array([0, 4]), out[:3], np.zeros(2, np.int64))

@@ -326,4 +326,45 @@ static inline int lc_json_documents_all(lc_bytes data, int64_t n, const uint8_t 
     return LC_OK;
 }
 
+/* Read a text of up to 18 digits, perhaps behind a minus sign, as a number. Returns whether it is one. */
+LC_INLINE int lc_json_read_digit_text(const uint8_t *p, int64_t size, int64_t *word) {
+    uint8_t first = size ? lc_once_u8(p) : 0;
+    int64_t v = 0, sign = first == '-';
+    if (size - sign < 1 || size - sign > 18) return 0;
+    for (int64_t i = sign; i < size; i++) {
+        uint8_t digit = (uint8_t)(lc_once_u8(p + i) - '0');
+        if (digit > 9) return 0;
+        v = 10 * v + digit;
+    }
+    *word = sign ? -v : v;
+    return 1;
+}
+
+/* Turn texts of digits among n values into integers. */
+static inline int lc_json_digits_all(lc_bytes data, int64_t n, uint8_t *kinds, int64_t *words, const int64_t *ranges) {
+    for (int64_t i = 0; i < n; i++) {
+        if (!lc_json_is_range(ranges + 2 * i, data.size)) return LC_BAD_OFFSETS;
+        const uint8_t *p = data.data + ranges[2 * i];
+        if (kinds[i] == LC_JSON_STRING && lc_json_read_digit_text(p, ranges[2 * i + 1] - ranges[2 * i], &words[i]))
+            kinds[i] = LC_JSON_INTEGER;
+    }
+    return LC_OK;
+}
+
+/* Copy the strings among n values; others are empty. Their ends go to `ends`. */
+static inline int lc_json_texts_all(lc_bytes data, int64_t n, const uint8_t *kinds, const int64_t *ranges, uint8_t *out,
+                                    int64_t capacity, int64_t *ends) {
+    int64_t at = 0;
+    ends[0] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!lc_json_is_range(ranges + 2 * i, data.size)) return LC_BAD_OFFSETS;
+        int64_t size = kinds[i] == LC_JSON_STRING ? ranges[2 * i + 1] - ranges[2 * i] : 0;
+        if (size > capacity - at) return LC_NO_SPACE;
+        LC_TOUCH(data.data + ranges[2 * i], (size_t)size);
+        if (size) memcpy(out + at, data.data + ranges[2 * i], (size_t)size);
+        ends[i + 1] = at += size;
+    }
+    return LC_OK;
+}
+
 #endif

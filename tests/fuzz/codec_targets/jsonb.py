@@ -49,6 +49,9 @@ def walk(c: Chaos) -> object:
     objects = c.flag()
     if c.flag():
         jsonb.follow(data, b"xyz0", np.array([0, c.number(4), c.number(3)]), kinds, words, ranges)
+    if c.flag(0.2):
+        jsonb.strings(data, kinds, ranges, c.out(n * len(data)), np.empty(n + 1, np.int64))
+        jsonb.digits(data, kinds, words, ranges)
     counts = np.zeros(n, np.int64)
     jsonb.count(data, objects, c.random.randint(0, 1), kinds, ranges, counts)
     if c.flag(0.1):

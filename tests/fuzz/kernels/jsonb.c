@@ -84,6 +84,8 @@ static void check_values(fz_input *in, lc_bytes data, int64_t n, lc_json_path pa
     uint8_t *out = fz_memory(size, 0);
     FZ_CHECK(lc_json_documents_all(data, total, child_kinds, child_ranges, out, size, ends) == LC_OK);
     FZ_CHECK(ends[total] <= size);
+    FZ_CHECK(lc_json_texts_all(data, total, child_kinds, child_ranges, out, size, ends) == LC_OK);
+    FZ_CHECK(lc_json_digits_all(data, total, child_kinds, child_words, child_ranges) == LC_OK);
 }
 
 static void fz_target(fz_input *in) {

@@ -8,13 +8,12 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.buffers import octets
 from lance_dataset.properties import cached_property
-from lancecodec import jsonb
+from lancecodec import CodecError, jsonb, utf8
 
 __all__ = ["LocatedValues", "data_of", "described_steps", "located", "typed_members"]
 
@@ -45,7 +44,9 @@ class LocatedValues:
 
     def has_kind(self, *kinds: int) -> NDArray[np.bool_]:
         """Return for each document whether its value is of one of some kinds."""
-        return np.isin(self.kinds, np.array(kinds, np.uint8))
+        table = np.zeros(256, np.bool_)
+        table[list(kinds)] = True
+        return table[self.kinds]
 
     @cached_property
     def floats(self) -> NDArray[np.float64]:
@@ -62,14 +63,18 @@ class LocatedValues:
         CorruptFileError
             A string is not UTF-8.
         """
-        buffers = [None, pa.py_buffer(self.ranges), data_of(self.documents)]
-        parts = pa.LargeBinaryArray.from_buffers(pa.large_binary(), max(len(self.ranges) - 1, 0), buffers)
-        places = np.arange(0, len(self.ranges), 2)
-        texts = parts.take(pa.array(places, mask=None if chosen.all() else ~chosen))
+        data, count = octets(data_of(self.documents)), len(self.kinds)
+        lengths = self.ranges[1::2] - self.ranges[::2]
+        out, ends = pa.allocate_buffer(int(lengths.sum())), np.zeros(count + 1, np.int64)
+        jsonb.strings(
+            data, np.where(chosen, self.kinds, jsonb.MISSING).astype(np.uint8), self.ranges, octets(out), ends
+        )
         try:
-            texts = pc.cast(texts, pa.large_string())
-        except pa.ArrowInvalid:
+            utf8.validate(octets(out), ends.data.cast("B"), True)
+        except CodecError:
             raise CorruptFileError("a JSON string is not UTF-8") from None
+        validity = None if chosen.all() else pa.py_buffer(np.packbits(chosen, bitorder="little"))
+        texts = pa.Array.from_buffers(pa.large_string(), count, [validity, pa.py_buffer(ends), out])
         return texts.cast(pa.string())
 
 
@@ -131,6 +136,8 @@ def typed_members(documents: pa.Array, key: str, place: int | None, kind: pa.Dat
         Documents whose value is of another type, or not known here; they are null among the values.
     """
     found = located(documents, [(key, place)])
+    if kind == pa.int64():
+        jsonb.digits(octets(data_of(documents)), found.kinds, found.integers, found.ranges)
     known = found.has_kind(*_KINDS[kind])
     left = np.flatnonzero(~(known | found.has_kind(jsonb.MISSING, jsonb.NULL_VALUE)))
     is_true = found.kinds == jsonb.TRUE
