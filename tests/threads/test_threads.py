@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 from lance_dataset.threads import waiting
-from lance_dataset.threads.pools import SharedPool
+from lance_dataset.threads.pools import SharedPool, one_of_many
 from lance_dataset.threads.streams import stream
 from lance_dataset.threads.tasks import Background, Task
 from lance_dataset.threads.waiting import map_waiting
@@ -259,3 +259,10 @@ def test_a_forked_child_computes_what_its_parent_began() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     free.set()
     assert list(results) == ["0", "1", "2", "3", "4"]
+
+
+def test_one_of_many_computes_on_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANCE_CPU_THREADS", "4")
+    with one_of_many():
+        found = set(stream(lambda _: threading.get_ident(), range(20), ahead=4))
+    assert found == {threading.get_ident()}

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import thread as thread_pools
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 
 from lance_dataset.errors import InvalidInputError
 
@@ -23,6 +24,7 @@ __all__ = [
     "cpu_pool",
     "fetch_pools",
     "job_pool",
+    "one_of_many",
     "read_pool",
     "request_pool",
     "storage_pool",
@@ -39,8 +41,29 @@ _FETCHES = (16, 48, 64)
 _UNLIMITED = 256
 
 
+#: True for work of which there is as much at the same time as there are processors.
+_is_one_of_many: ContextVar[bool] = ContextVar("is_one_of_many", default=False)
+
+
+@contextmanager
+def one_of_many() -> Iterator[None]:
+    """Work on one processor inside of the ``with`` block, because the others do as much at the same time.
+
+    Handing parts of such work to other threads takes time, and memory: allocators keep some for each thread.
+    """
+    token = _is_one_of_many.set(True)
+    try:
+        yield
+    finally:
+        _is_one_of_many.reset(token)
+
+
 def cpu_count() -> int:
-    """Return the number of processors this process may use; `LANCE_CPU_THREADS` overrides it."""
+    """Return the number of processors this process may use, 1 in `one_of_many`; `LANCE_CPU_THREADS` overrides it."""
+    return 1 if _is_one_of_many.get() else _processors()
+
+
+def _processors() -> int:
     configured = os.environ.get("LANCE_CPU_THREADS", "")
     if configured.isdigit() and int(configured) > 0:
         return int(configured)
@@ -119,7 +142,7 @@ def _fixed(size: int) -> Callable[[], int]:
 
 
 #: One thread per processor, for work that computes.
-cpu_pool = SharedPool("lance", cpu_count)
+cpu_pool = SharedPool("lance", _processors)
 #: Threads that read local files which are not mapped.
 read_pool = SharedPool("lance-read", _fixed(_READS))
 #: Threads that wait for requests to cloud stores.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ from lance_dataset.table.fragment import LEGACY_VERSION, DataFile, Fragment
 from lance_dataset.table.manifest import Manifest
 from lance_dataset.table.operations import Operation
 from lance_dataset.table.paths import DATA_FOLDER
-from lance_dataset.threads.pools import cpu_count, job_pool
+from lance_dataset.threads.pools import cpu_count, job_pool, one_of_many
 from lance_dataset.threads.streams import stream
 from lance_dataset.types.schema import Schema
 
@@ -206,12 +207,15 @@ def write_column_files(
     """
     made: dict[int, DataFile] = {}
     lock, stopped = threading.Lock(), threading.Event()
+    threads = cpu_count()
+    together = len(fragments) // threads * threads  # the last ones, if they are fewer, have processors to themselves
 
     def work(number: int) -> BaseException | None:
         if stopped.is_set():
             return None
         try:
-            file = write(fragments[number])
+            with one_of_many() if number < together else nullcontext():
+                file = write(fragments[number])
         except BaseException as error:
             stopped.set()
             return error
@@ -223,7 +227,7 @@ def write_column_files(
         return None
 
     try:
-        ahead = cpu_count() - 1 if len(fragments) > 1 else 0
+        ahead = threads - 1 if len(fragments) > 1 else 0
         errors: list[BaseException] = []
         for error in stream(work, range(len(fragments)), ahead=ahead, pool=job_pool):
             if error is not None:
