@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -18,6 +19,10 @@ from lance_dataset.table.fragment import DeletionFile, Fragment
 from lance_dataset.threads.waiting import map_waiting
 
 __all__ = ["Masks", "mask_rows", "write_masks"]
+
+#: Files that show how fast a disk is, and the seconds that a slow one takes to create each.
+_TRIED = 8
+_SLOW = 5e-4
 
 #: Fragments with the offsets to mask, by fragment id.
 _Hit: TypeAlias = Mapping[int, tuple[FragmentReader, NDArray[np.int64]]]
@@ -71,12 +76,18 @@ def write_masks(
 
 
 def _written(store: ObjectStore, root: str, hit: _Hit, version: int) -> dict[int, Fragment | None]:
-    """Write the deletion files of fragments one after the other, and bring them to the disk together."""
+    """Write the deletion files of fragments one after the other, and bring them to the disk together.
+
+    If the disk keeps the first ones waiting before they exist, all others are written several at the same time.
+    """
     written: dict[int, Fragment | None] = {}
     paths: list[str] = []
 
     def contents() -> Iterator[tuple[str, bytes]]:
+        start = time.perf_counter()
         for fragment_id, (fragment, rows) in hit.items():
+            if len(paths) == _TRIED and time.perf_counter() - start > _SLOW * _TRIED:
+                return
             written[fragment_id] = None
             offsets = united(fragment.deletions, rows)
             if len(offsets) < fragment.physical_rows:
@@ -88,7 +99,12 @@ def _written(store: ObjectStore, root: str, hit: _Hit, version: int) -> dict[int
     store.put_new(contents(), lambda calls: map_waiting(lambda call: call(), calls))
     for path in paths:
         emit("file_audit", mode="create", type="deletion", path=path)
-    return written
+    left = {fragment_id: each for fragment_id, each in hit.items() if fragment_id not in written}
+    try:
+        return written | _written_apart(store, root, left, version)
+    except BaseException:
+        remove_superseded(store, root, filter(None, written.values()), kept=())
+        raise
 
 
 def _written_apart(store: ObjectStore, root: str, hit: _Hit, version: int) -> dict[int, Fragment | None]:
