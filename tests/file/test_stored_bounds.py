@@ -200,6 +200,29 @@ def test_damage_is_ignored_by_scans_and_found_by_validate(tmp_path: Path, change
         dataset.validate()
 
 
+@pytest.mark.parametrize(("at", "code", "value"), [(52 + 8, "Q", 2**63 + 40_000), (52 + 16, "Q", 2**63 + 3)])
+def test_wrong_bounds_are_found_by_a_look_at_the_values(tmp_path: Path, at: int, code: str, value: int) -> None:
+    dataset = damaged(tmp_path, replaced(at, code, value))
+    dataset.validate()
+    with pytest.raises(CorruptFileError, match=r"'a'.* contradict their bounds"):
+        dataset.explain_encodings(deep=True)
+
+
+def test_right_bounds(dataset: Any) -> None:
+    dataset.explain_encodings(deep=True)
+
+
+def test_fewer_bytes_are_fetched(dataset: Any) -> None:
+    read = []
+    for use_stats in (True, False):
+        fetched = lance_dataset.dataset(dataset.uri, storage_options={"mmap": "false"})
+        before = fetched.snapshot.store.statistics.read_bytes
+        scanner = fetched.scanner(filter="float < -2900", columns=["float"], use_stats=use_stats)
+        assert scanner.to_table().num_rows == 700
+        read.append(fetched.snapshot.store.statistics.read_bytes - before)
+    assert read[0] < 0.5 * read[1]
+
+
 def test_bounds_of_another_type_are_ignored(tmp_path: Path) -> None:
     for kind, width in ((0, 8), (2, 8), (3, 16)):
 

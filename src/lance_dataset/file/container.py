@@ -53,6 +53,8 @@ _MAX_END = 4 << 20
 _LIKELY_END = 16 << 10
 #: Maximum size in bytes of a buffer with bounds of values.
 _MAX_BOUNDS = 64 << 20
+#: Distance from the descriptor up to which bounds are fetched with it, as another request would take longer.
+_NEAR_BOUNDS = 16 << 10
 #: Columns with at most this many pages are decoded again instead of being cached.
 _FEW_PAGES = 4
 #: Bytes of memory of a field of a schema, of a message with the metadata of pages, and of a position or size of a
@@ -180,6 +182,9 @@ class FileMetadata:
         if self.source.mapped is not None:
             return 0, None
         start = min(column_start, _TABLE_ENTRY.unpack_from(self._global_table)[0])
+        last, _ = _TABLE_ENTRY.unpack_from(self._global_table, len(self._global_table) - _TABLE_ENTRY.size)
+        if last < start <= last + _NEAR_BOUNDS:  # bounds of values are in front of the descriptor
+            start = last
         length = self.source.size - start
         return (start, self.source.read(start, length)) if length <= _MAX_END else (0, None)
 

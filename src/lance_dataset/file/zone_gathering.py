@@ -11,7 +11,7 @@ from lance_dataset.file.stored_bounds import KEY_BYTES, TEXT_KIND, StoredBounds
 from lance_dataset.file.value_order import key_order
 from lancecodec import zones
 
-__all__ = ["ZoneGathering"]
+__all__ = ["ZoneGathering", "contradicted_row"]
 
 #: Number of rows of the smallest zones.
 _ZONE_ROWS = 1 << 13
@@ -55,14 +55,15 @@ class ZoneGathering:
             return
         if bounds.num_rows < _SAMPLED_ROWS < bounds.num_rows + len(array):
             sample = _SAMPLED_ROWS - bounds.num_rows
-            self._add(bounds, array.slice(0, sample))
+            self.add_to(bounds, array.slice(0, sample))
             if not _is_worthwhile(bounds):
                 self._bounds = None
                 return
             array = array.slice(sample)
-        self._add(bounds, array)
+        self.add_to(bounds, array)
 
-    def _add(self, bounds: zones.ZoneBounds, array: pa.Array) -> None:
+    def add_to(self, bounds: zones.ZoneBounds, array: pa.Array) -> None:
+        """Add values to given bounds."""
         buffers, first, count = array.buffers(), array.offset, len(array)
         validity = buffers[0] if array.null_count else None
         if self._bits:
@@ -88,6 +89,37 @@ class ZoneGathering:
         """Return bounds in the form in which files have them."""
         low, high, flags = written(bounds)
         return StoredBounds(self._kind, self.width, bounds.zone_rows, bounds.num_rows, low, high, flags)
+
+
+def contradicted_row(stored: StoredBounds, array: pa.Array, start: int) -> int | None:
+    """Return the first row of a zone whose bounds do not hold for the values; None if all do.
+
+    Parameters
+    ----------
+    stored
+        Bounds of a column.
+    array
+        Values of the column, of the type of the bounds.
+    start
+        Row of the first value.
+    """
+    at = 0
+    while at < len(array):
+        zone = (start + at) // stored.zone_rows
+        rows = min((zone + 1) * stored.zone_rows - start - at, len(array) - at)
+        gathered = ZoneGathering(array.type)
+        bounds = zones.ZoneBounds(rows)
+        gathered.add_to(bounds, array.slice(at, rows))
+        low, high, flags = (part[0] for part in written(bounds))
+        if flags & ~stored.flags[zone]:
+            return zone * stored.zone_rows
+        if flags & zones.BOUNDED:
+            known = stored.low[zone], stored.high[zone]
+            least, most, low, high = (tuple(keys[::-1].tolist()) for keys in (*known, low, high))
+            if low < least or high > most:
+                return zone * stored.zone_rows
+        at += rows
+    return None
 
 
 def written(bounds: zones.ZoneBounds) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]]:

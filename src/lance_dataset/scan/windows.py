@@ -269,6 +269,7 @@ class Pruning:
             self._tests = [(name, test) for name, test in zip(names, plan.tests, strict=False) if test is not None]
         self._known: dict[int, RowRanges | None] = {}
         self._lock = Lock()
+        self._waits = plan is not None and plan.waits
 
     def prune(self, window: Window) -> Window:
         """Return the window without the rows that statistics exclude."""
@@ -290,6 +291,9 @@ class Pruning:
         """Return the rows that the statistics of a fragment do not exclude, None for all."""
         number = fragment.fragment.id
         if number in self._known:
+            return self._known[number]
+        if self._waits:  # other fragments must not wait for a request
+            self._known[number] = self._found(fragment, pruner)
             return self._known[number]
         with self._lock:
             if number not in self._known:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_dataset.errors import InvalidInputError, UnsupportedError
+from lance_dataset.errors import CorruptFileError, InvalidInputError, UnsupportedError
 from lance_dataset.file.blob_fields import described
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.explain.batches import describe_batches
@@ -35,6 +35,7 @@ from lance_dataset.file.v2_1.pre.array_pages import file_has_array_pages
 from lance_dataset.file.v2_3.layout import SparseLayout
 from lance_dataset.file.v2_3.pages import PLANAR_PAGES
 from lance_dataset.file.v2_3.pre import PRE_PAGES as EARLIER_PAGES
+from lance_dataset.file.zone_gathering import contradicted_row
 from lance_dataset.types.schema import Field, Schema
 
 __all__ = ["StoredColumn", "columns_of_file", "explain_columns", "select_columns", "stored_columns"]
@@ -192,8 +193,24 @@ def _structural(
         if deep:
             alone = LeafColumn([replace(page, start=0)], values, column.path, grammar.open_page)
             arrays = [leaf_array(piece, branch) for piece in alone.read_chunks(0, page.length)]
+            _check_bounds(column, metadata, arrays, page.start)
             measured = _blob_sizes(arrays) if is_blob(branch.leaf) else measure(arrays)
         yield _page(column, number, page.start, page.length, facts, measured)
+
+
+def _check_bounds(column: StoredColumn, metadata: FileMetadata, arrays: Sequence[pa.Array], start: int) -> None:
+    """Raise CorruptFileError if values of a page contradict the bounds that the file has for them."""
+    bounds = None if column.branch.above else metadata.bounds(column.index)
+    if bounds is None or not arrays or bounds.zones(arrays[0].type) is None:
+        return
+    for array in arrays:
+        row = contradicted_row(bounds, array, start)
+        if row is not None:
+            raise CorruptFileError(
+                f"{metadata.source.path}, column {column.index} ({column.branch.leaf.name!r}): values behind row {row} "
+                "contradict their bounds, so filters may miss rows; write the column again"
+            )
+        start += len(array)
 
 
 def _blob_sizes(descriptions: Sequence[pa.Array]) -> Measured:
