@@ -33,6 +33,8 @@ _SMALL_FILE = 4 << 20
 _TOGETHER_ROWS = 1 << 16
 #: Number of groups of remote fragments to read ahead. Local ones would only compete with encoding.
 _REMOTE_AHEAD = 16
+#: Number of windows of local fragments to read ahead: more of them would only wait for encoding.
+_LOCAL_AHEAD = 1
 
 
 def live_rows(
@@ -165,4 +167,6 @@ def _read(
 def _scanned(snapshot: Snapshot, fragments: Sequence[FragmentReader], batch_size: int) -> Iterator[pa.RecordBatch]:
     ids = [reader.fragment.id for reader in fragments]
     request = resolve_request(snapshot, {"batch_size": batch_size, "fragments": ids})
-    yield from scan_batches(snapshot.reader, replace(request, projection=with_stored_blobs(request.projection)))
+    ahead = None if fragments[0].is_remote else _LOCAL_AHEAD
+    request = replace(request, projection=with_stored_blobs(request.projection), batch_readahead=ahead)
+    yield from scan_batches(snapshot.reader, request)
