@@ -99,12 +99,31 @@ class FullZipPage(LeafPage):
         index = self.page.read_range(1, start * width, (stop + 1) * width)
         begin, end = fullzip.row_span(index, width, start, stop, self.page.size_of(0), start)
         data = self.page.read_range(0, begin, end)
-        leaf = self._unzip(data, np.array([0]), np.array([end - begin]), stop - start)
+        begins, ends = np.array([0]), np.array([end - begin])
+        if not self._lists and self._width is None and start < stop:
+            begins, ends = self._ranges_of_values(index, start, stop, begin)
+        leaf = self._unzip(data, begins, ends, stop - start)
         self.page.discard_range(0, begin, end)
         declared = self._layout.num_items
         if leaf.num_items > declared or (stop - start == self.page.length and leaf.num_items != declared):
             raise CorruptFileError(f"{self.page.where}: {leaf.num_items} items in its rows, its layout has {declared}")
         return leaf
+
+    def _ranges_of_values(
+        self, index: pa.Buffer, start: int, stop: int, begin: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where consecutive values start and end behind a byte of the data.
+
+        A processor looks at many of them at once, but it follows their lengths one by one, and waits for the memory.
+        """
+        begins, ends = np.empty(stop - start, np.int64), np.empty(stop - start, np.int64)
+        numbers = np.arange(start, stop)
+        fullzip.row_ranges(index, self._index_width, numbers, self.page.size_of(0), begins, ends, start)
+        if (begins[1:] != ends[:-1]).any():
+            raise CorruptFileError(f"{self.page.where}: its values overlap")
+        begins -= begin
+        ends -= begin
+        return begins, ends
 
     def take(self, rows: NDArray[np.int64]) -> LeafValues:
         """See `LeafPage.take`."""
