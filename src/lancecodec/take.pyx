@@ -128,14 +128,6 @@ cdef class ColumnTaker:
         There is not enough memory.
     """
 
-    cdef const int64_t *firsts
-    cdef int64_t *memory
-    cdef int64_t count
-    cdef const lc_take_page **known
-    cdef dict pages
-    cdef object open_page
-    cdef readonly int64_t width
-
     def __cinit__(self, starts, int64_t width, open_page):
         cdef int64_t i
         self.width, self.open_page, self.pages = width, open_page, {}
@@ -180,6 +172,14 @@ cdef class ColumnTaker:
         if number < 0 or number >= self.count:
             raise CodecError(f"there is no page {number}")
         self.page(number)
+
+    cdef int64_t page_at(self, int64_t row):
+        """Return the number of the page of a row."""
+        return lc_rows_find(self.firsts, self.count + 1, row)
+
+    cdef int64_t pages_of(self, int64_t start, int64_t stop):
+        """Return the number of pages of a range of rows."""
+        return 0 if start >= stop else self.page_at(stop - 1) - self.page_at(start) + 1
 
     cdef bint is_open(self, int64_t number):
         return self.known[number] != NULL or number in self.pages

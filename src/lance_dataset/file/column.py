@@ -163,6 +163,14 @@ class ColumnReader(abc.ABC):
         """
         return
 
+    def begin(self, start: int, stop: int) -> None:
+        """Announce that the values ``[start, stop)`` will be read with the taker. By default nothing happens."""
+        return
+
+    def end(self, start: int, stop: int) -> None:
+        """Release memory that only caches these values, which were copied. By default nothing happens."""
+        return
+
     def value_bytes(self) -> float | None:
         """Return the average bytes of a value in memory if values lie elsewhere, so that none should be read for it."""
         return None

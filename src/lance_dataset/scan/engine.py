@@ -28,6 +28,7 @@ from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.selected_values import output_chunks, taken_together
 from lance_dataset.scan.selection import Selection, live_rows
 from lance_dataset.scan.strategy import ScanStrategy
+from lance_dataset.scan.window_values import window_values
 from lance_dataset.scan.windows import Pruning, Ranges, Window, fragments_of, windows
 from lance_dataset.threads.pools import cpu_count
 from lance_dataset.threads.streams import stream
@@ -426,7 +427,7 @@ class Scan:
         plain: dict[int, pa.Array] = {}
         if unlimited and self._request.metrics is None:
             if not self._plan.waits and self._request.late is None:
-                plain = plain_rows(outputs, selection)
+                plain = plain_rows(outputs, selection) or window_values(outputs, selection)
             rest = outputs if not plain else [output for at, output in enumerate(outputs) if at not in plain]
             selection = taken_together(rest, selection, self._request, self._plan)
         columns = [partial(self._column, number, selection) for number in range(len(outputs)) if number not in plain]

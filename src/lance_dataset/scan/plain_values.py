@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_dataset.errors import LanceError
+from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.file.plain_columns import JoinedParts
 from lance_dataset.file.reader import join_parts
@@ -19,7 +20,7 @@ from lance_dataset.scan.selection import Selection
 from lance_dataset.scan.windows import Slice
 from lance_dataset.types.schema import Field
 
-__all__ = ["can_join", "plain_parts", "plain_range", "plain_rows"]
+__all__ = ["can_join", "check_column", "plain_parts", "plain_range", "plain_rows"]
 
 #: Columns from which on they are read together.
 _MANY_COLUMNS = 16
@@ -123,12 +124,16 @@ def _read(
 
 
 def _check(fragment: FragmentReader, field: Field, rows: NDArray[np.int64], found: pa.Array) -> None:
+    check_column(fragment.column(field), rows, found, f"{field.name!r} of fragment {fragment.fragment.id}")
+
+
+def check_column(reader: ColumnReader, rows: NDArray[np.int64], found: pa.Array, name: str) -> None:
     """Raise an error unless a column that is read by itself has the same bytes at some rows."""
-    expected = fragment.column(field).take(rows)
+    expected = reader.take(rows)
     if expected.type != found.type or not _comparable(expected).equals(_comparable(found)):
         raise LanceError(
-            f"columns read together differ from column {field.name!r} of fragment {fragment.fragment.id} by itself; "
-            "this is an error of this package, please report it with the file"
+            f"columns read together differ from column {name} by itself; this is an error of this package, please "
+            "report it with the file"
         )
 
 

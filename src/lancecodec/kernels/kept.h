@@ -71,10 +71,10 @@ LC_CLONES static int lc_kept_fixed(const uint8_t *bits, int64_t offset, int64_t 
     }
 }
 
-/* The same for bits from bit `start` on, written from the first bit of the output on. */
-static int lc_kept_bits(const uint8_t *bits, int64_t offset, int64_t n, const uint8_t *values, int64_t start,
-                        int64_t room, uint8_t *out) {
-    lc_bit_writer writer = lc_bit_writer_at(out, 0);
+/* The same for bits from bit `start` on, written from bit `at` of the output on. */
+static int lc_kept_bits_at(const uint8_t *bits, int64_t offset, int64_t n, const uint8_t *values, int64_t start,
+                           int64_t room, uint8_t *out, int64_t at) {
+    lc_bit_writer writer = lc_bit_writer_at(out, at);
     for (int64_t i = 0; i < n; i += 64) {
         int64_t some = n - i < 64 ? n - i : 64;
         uint64_t word = lc_kept_word(bits, offset + i, some);
@@ -85,6 +85,11 @@ static int lc_kept_bits(const uint8_t *bits, int64_t offset, int64_t n, const ui
     }
     lc_bit_writer_end(&writer);
     return room ? LC_BAD_COUNT : LC_OK;
+}
+
+static inline int lc_kept_bits(const uint8_t *bits, int64_t offset, int64_t n, const uint8_t *values, int64_t start,
+                               int64_t room, uint8_t *out) {
+    return lc_kept_bits_at(bits, offset, n, values, start, room, out, 0);
 }
 
 LC_INLINE int64_t lc_kept_offset(const uint8_t *offsets, int wide, int64_t i) {

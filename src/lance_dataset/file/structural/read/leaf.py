@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from math import ceil
@@ -256,6 +256,26 @@ class LeafColumn(ColumnReader):
         except (CodecError, CorruptFileError, UnsupportedError):
             return None
 
+    def begin(self, start: int, stop: int) -> None:
+        """See `ColumnReader.begin`."""
+        for page, first, end in self._level_pages(start, stop):
+            page.begin(first, end)
+
+    def end(self, start: int, stop: int) -> None:
+        """See `ColumnReader.end`."""
+        for page, first, end in self._level_pages(start, stop):
+            page.end(first, end)
+
+    def _level_pages(self, start: int, stop: int) -> Iterator[tuple[LevelPage, int, int]]:
+        """Yield the open pages of a range with the rows of each."""
+        number = max(bisect_right(self._starts, start) - 1, 0)
+        while start < stop:
+            page, opened = self._pages[number], self._opened.get(number)
+            end = min(stop, page.start + page.length)
+            if isinstance(opened, LevelPage):
+                yield opened, start - page.start, end - page.start
+            start, number = end, number + 1
+
     def dictionary_bytes(self) -> tuple[float, float] | None:
         """See `ColumnReader.dictionary_bytes`."""
         if not self._pages or self.branch.above or self._pages[0].length < _TELLING_ROWS:
@@ -503,6 +523,14 @@ class LevelPage:
     def will_need(self, rows: NDArray[np.int64]) -> bool:
         """See `LeafPage.will_need`."""
         return self._page.will_need(rows)
+
+    def begin(self, start: int, stop: int) -> None:
+        """See `LeafPage.begin`."""
+        self._page.begin(start, stop)
+
+    def end(self, start: int, stop: int) -> None:
+        """See `LeafPage.end`."""
+        self._page.end(start, stop)
 
     def taker(self) -> PageTaker | None:
         """Open random access to rows without making objects, None if only `take` supports it. Raises as `take`."""

@@ -1,0 +1,262 @@
+"""Rows of a window of several columns of a fragment, decoded together while the interpreter is free for other threads.
+
+A window is a range of rows. All of them are read, or those that a bitmap keeps. One call finds the pages and the memory
+that the texts need, another one fills the buffers of all columns. A column that cannot be read here is left out: the
+caller reads it in another way, which reports what is wrong.
+"""
+
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memset
+
+from lancecodec.buffers cimport ByteView, readable, writable
+from lancecodec.take cimport ColumnTaker
+from lancecodec.take_pages cimport LC_LEVEL_NONE, LC_TAKE_ZIPPED, lc_take_page
+
+from lancecodec.errors import CodecError
+
+cdef extern from "kernels/window.h" nogil:
+    ctypedef struct lc_window_part:
+        const lc_take_page *page
+        int64_t first
+        int64_t stop
+    ctypedef struct lc_window_mask:
+        const uint8_t *bits
+        int64_t at
+    ctypedef struct lc_window_sink:
+        uint8_t *values
+        uint8_t *validity
+        uint8_t *content
+        int64_t capacity
+        int64_t size
+        int wide
+        int64_t rows
+        int64_t nulls
+    int64_t lc_bits_count(const uint8_t *bits, int64_t offset, int64_t n)
+    void lc_utf8_fill(uint64_t *table)
+    int lc_window_supports(const lc_take_page *page)
+    int lc_window_room(const lc_window_part *part, const lc_window_mask *mask, int64_t place, lc_window_sink *sink,
+                       int64_t *room)
+    int lc_window_read(const lc_window_part *parts, int64_t count, const lc_window_mask *mask, int64_t rows,
+                       const uint64_t *utf8, lc_window_sink *sink)
+    void lc_window_close(lc_window_sink *sink)
+
+cdef uint64_t[256] automaton
+lc_utf8_fill(automaton)
+
+#: Largest size of the values of a column in bytes.
+cdef int64_t MOST_BYTES = 1 << 46
+
+
+cdef struct window_column:
+    int64_t first  # of its parts
+    int64_t count  # 0: cannot be read here
+    int64_t width
+    int64_t room   # bytes of texts
+    int levels
+    int failed
+
+
+cdef class Window:
+    """Rows of some columns, found and ready to be read.
+
+    Parameters
+    ----------
+    columns
+        A `ColumnTaker` for each column; None for one that cannot be read here.
+    start, stop
+        Range ``[start, stop)`` of rows.
+    mask
+        Bitmap of the rows to keep, or None for all of them.
+    bit
+        Bit of `mask` that belongs to row `start`.
+
+    Attributes
+    ----------
+    num_rows : int
+        Number of rows that are kept.
+
+    Raises
+    ------
+    CodecError
+        A column does not have these rows, or the bitmap is too small.
+    MemoryError
+        There is not enough memory.
+    """
+
+    cdef list columns
+    cdef ByteView view
+    cdef lc_window_mask mask
+    cdef window_column *found
+    cdef lc_window_part *parts
+    cdef int64_t num_columns
+    cdef readonly int64_t num_rows
+
+    def __cinit__(self, columns, int64_t start, int64_t stop, mask=None, int64_t bit=0):
+        cdef int64_t i, count = 0
+        cdef ColumnTaker column
+        if start < 0 or stop < start:
+            raise CodecError(f"rows {start} to {stop} are not a window")
+        self.columns, self.num_rows = list(columns), stop - start
+        self.num_columns = len(self.columns)
+        if mask is not None:
+            self.view = readable(mask)
+            if bit < 0 or bit > 8 * self.view.size or stop - start > 8 * self.view.size - bit:
+                raise CodecError(f"a bitmap of {self.view.size} bytes has no {stop - start} bits from bit {bit} on")
+            self.mask.bits, self.mask.at = self.view.data, bit
+            self.num_rows = lc_bits_count(self.mask.bits, bit, stop - start)
+        self.found = <window_column *>PyMem_Calloc(self.num_columns + 1, sizeof(window_column))
+        if self.found == NULL:
+            raise MemoryError(f"{self.num_columns} columns")
+        for i in range(self.num_columns):
+            if self.columns[i] is None:
+                continue
+            column = <ColumnTaker?>self.columns[i]
+            if stop > column.firsts[column.count]:
+                raise CodecError(f"column {i} has {column.firsts[column.count]} rows, not {stop}")
+            count += column.pages_of(start, stop)
+        self.parts = <lc_window_part *>PyMem_Calloc(count + 1, sizeof(lc_window_part))
+        if self.parts == NULL:
+            raise MemoryError(f"{count} pages")
+        count = 0
+        for i in range(self.num_columns):
+            self.found[i].first = count
+            if self.columns[i] is not None and start < stop:
+                count += self.find(&self.found[i], <ColumnTaker>self.columns[i], start, stop)
+
+    def __dealloc__(self):
+        PyMem_Free(self.found)
+        PyMem_Free(self.parts)
+
+    cdef int64_t find(self, window_column *found, ColumnTaker column, int64_t start, int64_t stop) except -1:
+        """Find the pages of a column; return their number, 0 if one of them cannot be read here."""
+        cdef int64_t number = column.page_at(start), count = 0
+        cdef lc_window_part *part
+        found.width = column.width
+        while start < stop:
+            part = self.parts + found.first + count
+            part.page = column.page(number)
+            if part.page == NULL or not lc_window_supports(part.page):
+                return 0
+            if self.mask.bits == NULL and part.page.kind == LC_TAKE_ZIPPED:
+                return 0  # such values can be used in place
+            part.first = start - column.firsts[number]
+            part.stop = min(stop, column.firsts[number + 1]) - column.firsts[number]
+            found.levels |= part.page.levels.kind != LC_LEVEL_NONE
+            start, number, count = column.firsts[number + 1], number + 1, count + 1
+        found.count = count
+        return count
+
+    def room(self):
+        """Compute how much memory the columns need.
+
+        Returns
+        -------
+        list of tuple or None
+            For each column whether it may have nulls, and the number of bytes of its texts (0 for other values). The
+            size of compressed texts is estimated. None for a column that cannot be read here.
+        """
+        cdef int64_t i
+        cdef list rooms = []
+        with nogil:
+            for i in range(self.num_columns):
+                if self.found[i].width < 0 and self.found[i].count:
+                    self.measure(&self.found[i])
+        for i in range(self.num_columns):
+            if self.found[i].failed:
+                self.found[i].count = 0
+            rooms.append((bool(self.found[i].levels), self.found[i].room) if self.found[i].count else None)
+        return rooms
+
+    cdef void measure(self, window_column *column) noexcept nogil:
+        cdef lc_window_sink sink
+        cdef int64_t place = 0, i
+        cdef lc_window_part *part
+        memset(&sink, 0, sizeof(lc_window_sink))
+        column.room = 0
+        for i in range(column.count):
+            part = self.parts + column.first + i
+            if not column.failed:
+                column.failed = lc_window_room(part, &self.mask, place, &sink, &column.room)
+            place += part.stop - part.first
+        lc_window_close(&sink)
+
+    def read(self, outputs):
+        """Decode the columns.
+
+        Parameters
+        ----------
+        outputs
+            For each column None, or a tuple ``(values, validity, content, wide, text)``: buffers for the values (a
+            bitmap of booleans, or one more offset than there are rows, of 64 bits if `wide`), for the validity (None if
+            `room` says that there are no nulls) and for the bytes of texts (otherwise None), whether offsets have 64
+            bits, and whether texts must be UTF-8.
+
+        Returns
+        -------
+        list of tuple or None
+            For each column the number of nulls and the number of bytes of its texts. None for a column without output,
+            or that could not be read: it is damaged, or its texts are larger than estimated.
+
+        Raises
+        ------
+        CodecError
+            An output is too small.
+        MemoryError
+            There is not enough memory.
+        """
+        cdef int64_t i
+        cdef list views = [], results = []
+        cdef lc_window_sink *sinks = <lc_window_sink *>PyMem_Calloc(self.num_columns + 1, sizeof(lc_window_sink))
+        cdef int *states = <int *>PyMem_Calloc(self.num_columns + 1, sizeof(int))
+        try:
+            if sinks == NULL or states == NULL:
+                raise MemoryError(f"{self.num_columns} columns")
+            if len(outputs) != self.num_columns:
+                raise CodecError(f"{len(outputs)} outputs for {self.num_columns} columns")
+            for i in range(self.num_columns):
+                states[i] = 0 if outputs[i] is None or not self.found[i].count else \
+                    self.prepare(&self.found[i], outputs[i], sinks + i, views)
+            with nogil:
+                for i in range(self.num_columns):
+                    if states[i]:
+                        self.decode(&self.found[i], sinks + i, states + i)
+            for i in range(self.num_columns):
+                results.append((sinks[i].nulls, sinks[i].size) if states[i] else None)
+        finally:
+            PyMem_Free(sinks)
+            PyMem_Free(states)
+        return results
+
+    cdef int prepare(self, window_column *column, tuple output, lc_window_sink *sink, list views) except -1:
+        """Check an output; return 2 if its texts must be UTF-8, otherwise 1."""
+        cdef ByteView values, validity, content
+        cdef int64_t size
+        given, bits, texts, wide, text = output
+        values = writable(given)
+        views.append(values)
+        size = (self.num_rows + 7) // 8 if column.width == 0 else (self.num_rows + 1) * (8 if wide else 4)
+        if column.width > 0:
+            size = self.num_rows * column.width if self.num_rows <= MOST_BYTES // column.width else MOST_BYTES
+        if values.size < size:
+            raise CodecError(f"output of {values.size} bytes instead of {size}")
+        sink.values, sink.wide = values.data, wide
+        if column.levels:
+            if bits is None:
+                raise CodecError("a column that may have nulls needs a validity")
+            validity = writable(bits)
+            views.append(validity)
+            if validity.size < (self.num_rows + 7) // 8:
+                raise CodecError(f"validity of {validity.size} bytes for {self.num_rows} rows")
+            sink.validity = validity.data
+        if column.width < 0:
+            content = writable(texts)
+            views.append(content)
+            sink.content, sink.capacity = content.data, content.size
+        return 2 if text else 1
+
+    cdef void decode(self, window_column *column, lc_window_sink *sink, int *state) noexcept nogil:
+        cdef const uint64_t *utf8 = automaton if state[0] == 2 else NULL
+        if lc_window_read(self.parts + column.first, column.count, &self.mask, self.num_rows, utf8, sink):
+            state[0] = 0
+        lc_window_close(sink)
