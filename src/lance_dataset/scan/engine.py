@@ -424,10 +424,11 @@ class Scan:
 
     def _read(self, selection: Selection) -> Rows:
         outputs, unlimited = self._request.projection.columns, self._limit.max_bytes is None
-        plain: dict[int, pa.Array] = {}
+        plain: dict[int, list[pa.Array]] = {}
         if unlimited and self._request.metrics is None:
             if not self._plan.waits and self._request.late is None:
-                plain = plain_rows(outputs, selection) or window_values(outputs, selection)
+                plain = {number: [array] for number, array in plain_rows(outputs, selection).items()}
+                plain = plain or window_values(outputs, selection)
             rest = outputs if not plain else [output for at, output in enumerate(outputs) if at not in plain]
             selection = taken_together(rest, selection, self._request, self._plan)
         columns = [partial(self._column, number, selection) for number in range(len(outputs)) if number not in plain]
@@ -437,7 +438,7 @@ class Scan:
         found = together(columns, waiting=self._plan.waits)
         if plain:
             others = iter(found)
-            found = [[plain[number]] if number in plain else next(others) for number in range(len(outputs))]
+            found = [plain[number] if number in plain else next(others) for number in range(len(outputs))]
         return Rows(selection.num_rows, found)
 
     def columns(self, number: int, selections: Sequence[Selection]) -> Iterator[list[pa.Array]]:

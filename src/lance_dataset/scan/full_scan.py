@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
+from math import ceil
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.selected_values import descend, output_chunks
 from lance_dataset.scan.selection import live_rows
 from lance_dataset.scan.strategy import ScanStrategy, strategy
+from lance_dataset.scan.window_values import may_read_together, window_columns
 from lance_dataset.scan.windows import Slice, Window, fragments_of
 from lance_dataset.threads.pools import cpu_count
 from lance_dataset.threads.streams import map_parallel, stream
@@ -34,16 +36,20 @@ from lance_dataset.threads.waiting import each_read, read_each, without_waits
 
 __all__ = ["whole_table"]
 
-#: Fragment, number of an output column, and part of it that is decoded together.
-_Task: TypeAlias = "tuple[FragmentReader, int, Part]"
-#: Fragment, number of an output column, and the rows ``[start, stop)`` wanted of it.
-_Place: TypeAlias = "tuple[FragmentReader, int, int, int]"
+#: Numbers of output columns that are read together, or of one.
+_Columns: TypeAlias = "tuple[int, ...]"
+#: Fragment, columns, and the part of them that is decoded together.
+_Task: TypeAlias = "tuple[FragmentReader, _Columns, Part]"
+#: Fragment, columns, and the rows ``[start, stop)`` wanted of them.
+_Place: TypeAlias = "tuple[FragmentReader, _Columns, int, int]"
+#: Chunks of each column of a task.
+_Chunks: TypeAlias = "list[list[pa.Array]]"
 _Cut: TypeAlias = "Callable[[_Place], list[Part]]"
-_Decode: TypeAlias = "Callable[[_Task], list[pa.Array]]"
-#: Parts of each place, and the chunks of each part.
-_Done: TypeAlias = "tuple[list[list[Part]], list[list[pa.Array]]]"
-#: Number of a place, parts of it, and the chunks of each part.
-_Read: TypeAlias = "list[tuple[int, list[Part], list[list[pa.Array]]]]"
+_Decode: TypeAlias = "Callable[[_Task], _Chunks]"
+#: Parts of each place, and what was decoded for each part.
+_Done: TypeAlias = "tuple[list[list[Part]], list[_Chunks]]"
+#: Number of a place, parts of it, and what was decoded for each part.
+_Read: TypeAlias = "list[tuple[int, list[Part], list[_Chunks]]]"
 #: Numbers of places in one fragment, and a part of each, None for all of it.
 _Group: TypeAlias = "list[tuple[int, Part | None]]"
 
@@ -52,6 +58,12 @@ _PARALLEL_BYTES = 256 << 10
 #: Nanoseconds of decoding, in total and per part of a column, above which threads gain more than they cost.
 _PARALLEL_COST = 1e6
 _PARALLEL_TASK_COST = 2e4
+#: Nanoseconds of decoding columns together that are worth a task, and the rows of which windows have a multiple: pages
+#: are cut where their chunks end.
+_WINDOW_COST = 1e6
+_WINDOW_ROWS = 1 << 13
+#: Windows of a scan for each thread, if fragments are few.
+_TASKS_PER_THREAD = 4
 #: Nanoseconds that a value of a computed column takes.
 _DERIVED_COST = 10.0
 #: Maximum bytes of the columns that are fetched at the same time.
@@ -83,21 +95,30 @@ def _decode(
     outputs, waits = request.projection.columns, costs.is_remote
     apart = waits or limit.max_bytes is not None
     plain = [{} if apart else plain_range(fragment, outputs, start, stop) for fragment, start, stop in ranges]
-    places = [
-        (fragment, number, start, stop)
-        for (fragment, start, stop), known in zip(ranges, plain, strict=True)
-        for number in range(len(outputs))
-        if number not in known
-    ]
-    homes = [(at, number) for at, known in enumerate(plain) for number in range(len(outputs)) if number not in known]
+    places: list[_Place] = []
+    homes: list[int] = []
+    for at, ((fragment, start, stop), known) in enumerate(zip(ranges, plain, strict=True)):
+        wanted = [number for number in range(len(outputs)) if number not in known]
+        columns = [(number,) for number in wanted] if apart else _together(fragment, outputs, wanted)
+        places.extend((fragment, group, start, stop) for group in columns)
+        homes.extend([at] * len(columns))
 
     def parts(place: _Place) -> list[Part]:
-        fragment, number, start, stop = place
-        return _parts(fragment, outputs[number], start, stop)
+        fragment, group, start, stop = place
+        if len(group) == 1 and (apart or not _joins(outputs[group[0]])):
+            return _parts(fragment, outputs[group[0]], start, stop)
+        most = ceil(_TASKS_PER_THREAD * cpu_count() / len(ranges))
+        return _windows(fragment, [outputs[number] for number in group], start, stop, most)
 
-    def decode_part(task: _Task) -> list[pa.Array]:
-        fragment, number, part = task
-        return _read_part(fragment, outputs[number], request, plan, part.start, part.stop)
+    def decode_part(task: _Task) -> _Chunks:
+        fragment, group, part = task
+        known = {} if apart else _read_window(fragment, outputs, group, part)
+        return [
+            known[number]
+            if number in known
+            else _read_part(fragment, outputs[number], request, plan, part.start, part.stop)
+            for number in group
+        ]
 
     decode = _limited(decode_part, limit)
     if waits:
@@ -106,8 +127,10 @@ def _decode(
         threads = any(_is_read(fragment, request, stop - start) for fragment, start, stop in ranges)
         cut, decoded = _decoded(parts, decode, places, parallel=threads)
     read = {(at, number): [array] for at, known in enumerate(plain) for number, array in known.items()}
-    for home, done in zip((home for home, found in zip(homes, cut, strict=True) for _ in found), decoded, strict=True):
-        read.setdefault(home, []).extend(done)
+    tasks = ((at, group) for at, (_, group, _, _), found in zip(homes, places, cut, strict=True) for _ in found)
+    for (at, group), done in zip(tasks, decoded, strict=True):
+        for number, chunks in zip(group, done, strict=True):
+            read.setdefault((at, number), []).extend(chunks)
     return [
         [piece for at in range(len(ranges)) for piece in read.get((at, number), ()) if len(piece)]
         for number in range(len(outputs))
@@ -154,11 +177,11 @@ def _fetched(parts: _Cut, decode: _Decode, places: Sequence[_Place], request: Sc
 
     def weight(group: _Group) -> float:
         rows = [(at, places[at][3] - places[at][2] if part is None else part.stop - part.start) for at, part in group]
-        return sum(count * widths[places[at][1]] for at, count in rows)
+        return sum(count * widths[number] for at, count in rows for number in places[at][1])
 
     budget = share_of_memory(request.io_buffer_size or _FETCHED_BYTES, MemoryUse.WINDOWS, request.memory_limit)
     cut: list[list[Part]] = [[] for _ in places]
-    decoded: list[list[list[pa.Array]]] = [[] for _ in places]
+    decoded: list[list[_Chunks]] = [[] for _ in places]
     fetched = each_read(fetch, _groups(places, cut_rest), weight=weight, budget=budget)
     try:
         # decoded by few threads: memory for results is taken in megabytes for each
@@ -191,16 +214,16 @@ def _tasks(places: Sequence[_Place], cut: Sequence[list[Part]]) -> list[_Task]:
     return [(place[0], place[1], part) for place, found in zip(places, cut, strict=True) for part in found]
 
 
-def _limited(decode: Callable[[_Task], list[pa.Array]], limit: ResultLimit) -> Callable[[_Task], list[pa.Array]]:
+def _limited(decode: _Decode, limit: ResultLimit) -> _Decode:
     """Return the same function, whose results together must not be larger than a limit."""
     if limit.max_bytes is None:
         return decode
     meter = limit.meter("the result of the scan")
 
-    def metered(task: _Task) -> list[pa.Array]:
-        chunks = decode(task)
-        meter.add(sum(chunk.nbytes for chunk in chunks))
-        return chunks
+    def metered(task: _Task) -> _Chunks:
+        columns = decode(task)
+        meter.add(sum(chunk.nbytes for chunks in columns for chunk in chunks))
+        return columns
 
     return limit.around(metered)
 
@@ -210,6 +233,44 @@ def _is_read(fragment: FragmentReader, request: ScanRequest, rows: int) -> bool:
     return (
         not fragment.is_mapped and rows * fragment.bytes_per_row / max(len(request.schema.fields), 1) > _PARALLEL_BYTES
     )
+
+
+def _together(fragment: FragmentReader, outputs: Sequence[OutputColumn], wanted: Sequence[int]) -> list[_Columns]:
+    """Group the columns that may be read together; the others are groups of their own."""
+    if not fragment.is_mapped:
+        return [(number,) for number in wanted]
+    joined = tuple(number for number in wanted if _joins(outputs[number]))
+    return [*([joined] if joined else []), *((number,) for number in wanted if not _joins(outputs[number]))]
+
+
+def _joins(output: OutputColumn) -> bool:
+    return output.field is not None and not output.path and may_read_together(output.field)
+
+
+def _windows(
+    fragment: FragmentReader, outputs: Sequence[OutputColumn], start: int, stop: int, most: int
+) -> list[Part]:
+    """Cut the rows of columns that are read together into at most `most` windows that are worth a task each."""
+    cost = sum(part.cost for output in outputs for part in _parts(fragment, output, start, stop))
+    rows = stop - start
+    count = min(ceil(cost / _WINDOW_COST), ceil(rows / _WINDOW_ROWS), most)
+    if count < 2:
+        return [Part(start, stop, cost)] if rows else []
+    size = ceil(rows / count / _WINDOW_ROWS) * _WINDOW_ROWS
+    cuts = [*range(start, stop, size), stop]
+    return [Part(low, high, cost * (high - low) / rows) for low, high in pairwise(cuts)]
+
+
+def _read_window(
+    fragment: FragmentReader, outputs: Sequence[OutputColumn], group: _Columns, part: Part
+) -> dict[int, list[pa.Array]]:
+    """Return the live rows of the columns of a group that are read together."""
+    fields = {number: field for number in group if _joins(outputs[number]) and (field := outputs[number].field)}
+    if not fields or not fragment.is_mapped or part.stop - part.start < _WINDOW_ROWS:
+        return {}
+    live = fragment.live_mask(part.start, part.stop)
+    found = window_columns(fragment, fields, part.start, part.stop, live)
+    return {number: [array] for number, array in found.items()}
 
 
 def _parts(fragment: FragmentReader, output: OutputColumn, start: int, stop: int) -> list[Part]:

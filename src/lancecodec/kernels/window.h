@@ -430,7 +430,8 @@ static int lc_window_growth(const lc_window_part *part, double *growth) {
     const lc_text_codec *codec = &part->page->text;
     const lc_chunks *chunks = part->page->chunks;
     int64_t low = lc_chunk_find(&chunks->table, part->first), high = lc_chunk_find(&chunks->table, part->stop - 1);
-    int64_t stored = 0, decoded = 0, step = (high - low) / LC_TEXT_SAMPLES + 1;
+    int64_t stored = 0, decoded = 0, samples = 2 + (high - low) / 32;
+    int64_t step = (high - low) / (samples < LC_TEXT_SAMPLES ? samples : LC_TEXT_SAMPLES) + 1;
     *growth = 1.0;
     if (codec->table == NULL || !codec->table->compressed) return LC_OK;
     for (int64_t i = low; i <= high; i += step) {
