@@ -30,6 +30,11 @@ def count() -> Case:
     return Case(lambda: bitmap.count(bits, 3, 8 * BITS - 3), bits.nbytes)
 
 
+def select() -> Case:
+    bits = np.full(BITS, 0b01010011, np.uint8)
+    return Case(lambda: bitmap.select(bits, 3, 8 * BITS - 3, 4 * BITS - 8), bits.nbytes)
+
+
 def gather() -> Case:
     """Gather bits by number; the size is that of the numbers, because the bits are negligible."""
     bits, out = rng().integers(0, 256, VALUES // 8, np.uint8), np.empty(VALUES // 8, np.uint8)
@@ -44,5 +49,6 @@ CASES: dict[str, Callable[[], Case]] = {
     "bitmap.copy": lambda: copy(0),
     "bitmap.copy, bit 3": lambda: copy(3),
     "bitmap.count": count,
+    "bitmap.select": select,
     "bitmap.gather": gather,
 }

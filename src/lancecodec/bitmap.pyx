@@ -15,6 +15,7 @@ cdef extern from "kernels/bits.h" nogil:
     void lc_bits_copy(const uint8_t *src, int64_t offset, int64_t n, uint8_t *out, int64_t at)
     void lc_bits_fill(uint8_t *out, int64_t at, int64_t n, int value)
     int64_t lc_bits_count(const uint8_t *bits, int64_t offset, int64_t n)
+    int64_t lc_bits_select(const uint8_t *bits, int64_t offset, int64_t n, int64_t number)
     int64_t lc_bits_gather(const uint8_t *bits, int64_t length, const int64_t *index, int64_t n, uint8_t *out)
 
 
@@ -153,6 +154,40 @@ def count(bits, int64_t offset, int64_t length):
     with nogil:
         total = lc_bits_count(source.data, offset, length)
     return total
+
+
+def select(bits, int64_t offset, int64_t length, int64_t number):
+    """Find a set bit by its number.
+
+    Parameters
+    ----------
+    bits
+        Input bitmap.
+    offset
+        First bit to look at.
+    length
+        Number of bits to look at.
+    number
+        Number of set bits in front of the bit.
+
+    Returns
+    -------
+    int
+        Position of the bit, counted from `offset`; -1 if there are not so many set bits.
+
+    Raises
+    ------
+    CodecError
+        `bits` does not hold the range, or `number` is negative.
+    """
+    cdef ByteView source = readable(bits)
+    cdef int64_t found
+    check_bits(source.size, offset, length, "bitmap")
+    if number < 0:
+        raise CodecError(f"there is no set bit {number}")
+    with nogil:
+        found = lc_bits_select(source.data, offset, length, number)
+    return found
 
 
 def gather(bits, int64_t length, const int64_t[::1] indices not None, out):

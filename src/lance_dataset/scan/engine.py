@@ -410,7 +410,7 @@ class Scan:
 
     def _piece(self, selection: Selection) -> Rows:
         rows, window = self.read(selection), selection.window
-        if selection.places is None:
+        if selection.is_whole:
             return replace(rows, shared=window)
         self._let_go(window)
         return rows

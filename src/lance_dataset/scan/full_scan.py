@@ -247,9 +247,7 @@ def _joins(output: OutputColumn) -> bool:
     return output.field is not None and not output.path and may_read_together(output.field)
 
 
-def _windows(
-    fragment: FragmentReader, outputs: Sequence[OutputColumn], start: int, stop: int, most: int
-) -> list[Part]:
+def _windows(fragment: FragmentReader, outputs: Sequence[OutputColumn], start: int, stop: int, most: int) -> list[Part]:
     """Cut the rows of columns that are read together into at most `most` windows that are worth a task each."""
     cost = sum(part.cost for output in outputs for part in _parts(fragment, output, start, stop))
     rows = stop - start

@@ -58,7 +58,7 @@ def output_chunks(
     if output.field is None:
         return list(_in_parts(selection, lambda rows: _computed(output, rows, request, plan)))
     known = selection.known.get(id(output.field))
-    if known is not None and (known.places is not None or selection.places is None):
+    if known is not None and (known.places is not None or selection.is_whole):
         chunks = [known.at(selection.places)]
     elif known is not None:
         chunks = _kept(known.values.chunks, selection, output.field, encoded=False)
@@ -130,7 +130,7 @@ def taken_together(
     Selection
         The same rows, knowing the values of these columns. Other columns are still to be read one by one.
     """
-    if selection.places is None or plan.waits or selection.num_rows == 0:
+    if not outputs or selection.is_whole or plan.waits or selection.num_rows == 0:
         return selection
     width = sum(part.width for part, _ in selection.parts)
     fields: dict[int, Field] = {}
@@ -174,7 +174,7 @@ def _stored(
 ) -> list[pa.Array]:
     """Return the selected values of a stored column in chunks."""
     parts, takes = selection.parts, forced
-    if selection.places is None and len(parts) == 1:
+    if selection.is_whole and len(parts) == 1:
         return _range_chunks(parts[0][0], field, encoded=encoded)
     if selection.places is not None and takes is None:
         takes = _prefers_take(selection, field, plan, sum(part.width for part, _ in parts))

@@ -16,6 +16,7 @@ from lance_dataset.read.kept_values import KeptRows
 from lance_dataset.scan.encoded_column import EncodedColumn
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.windows import Slice, Window
+from lancecodec import bitmap
 
 __all__ = ["Known", "MaskedSelection", "Selection", "drop_deleted", "live_rows"]
 
@@ -72,6 +73,11 @@ class Selection:
         """Number of rows."""
         return self.window.width if self.places is None else len(self.places)
 
+    @property
+    def is_whole(self) -> bool:
+        """True if all rows of the window are selected, as far as that is known without looking at them."""
+        return self.places is None
+
     @cached_property
     def mask(self) -> pa.BooleanArray:
         """One boolean per row of the window, true for those that are selected."""
@@ -125,13 +131,7 @@ class Selection:
             low, high = int(places[0]), int(places[-1]) + 1
             places = places - low
         known = {number: values.cut(low, high) for number, values in self.known.items()}
-        return self._cut(self.window.cut(low, high), places, known, low)
-
-    def _cut(
-        self, window: Window, places: NDArray[np.int64] | None, known: Mapping[int, Known], first: int
-    ) -> Selection:
-        """Return the rows at some places of a part of the window, whose first row is `first`."""
-        return Selection(window, places, known)
+        return Selection(self.window.cut(low, high), places, known)
 
     def knowing(self, more: Mapping[int, Known]) -> Selection:
         """Return the same rows with more values that were read for them."""
@@ -172,16 +172,35 @@ class MaskedSelection(Selection):
         """Number of rows."""
         return self._num_rows
 
+    @property
+    def is_whole(self) -> bool:
+        """False: the mask is made only if some row is not kept."""
+        return False
+
     @cached_property
     def _num_rows(self) -> int:
         return int(self.mask.true_count)
 
-    def _cut(
-        self, window: Window, places: NDArray[np.int64] | None, known: Mapping[int, Known], first: int
-    ) -> Selection:
-        found = MaskedSelection(window, self.mask.slice(first, window.width), known)
-        object.__setattr__(found, "places", places)
-        return found
+    def cut(self, first: int, stop: int) -> Selection:
+        """See `Selection.cut`; places are not computed."""
+        first, stop = max(first, 0), min(stop, self.num_rows)
+        if first == 0 and stop == self.num_rows:
+            return self
+        if first >= stop:
+            return Selection(Window(()), np.empty(0, np.int64))
+        low, high = self._place(first), self._place(stop - 1) + 1
+        known = {number: values.cut(low, high) for number, values in self.known.items()}
+        return MaskedSelection(self.window.cut(low, high), self.mask.slice(low, high - low), known)
+
+    def knowing(self, more: Mapping[int, Known]) -> Selection:
+        """See `Selection.knowing`."""
+        return MaskedSelection(self.window, self.mask, {**self.known, **more}) if more else self
+
+    def _place(self, number: int) -> int:
+        """Return the place of a selected row."""
+        if "places" in self.__dict__:
+            return int(self.places[number])
+        return bitmap.select(self.mask.buffers()[1], self.mask.offset, len(self.mask), number)
 
 
 def live_rows(window: Window, request: ScanRequest) -> Selection:

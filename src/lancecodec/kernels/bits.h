@@ -140,6 +140,21 @@ LC_CLONES static inline int64_t lc_bits_count(const uint8_t *bits, int64_t offse
     return total;
 }
 
+/* Return the position, counted from `offset`, of set bit number `number` (from 0) of n bits; -1 if there are fewer. */
+LC_CLONES static inline int64_t lc_bits_select(const uint8_t *bits, int64_t offset, int64_t n, int64_t number) {
+    int64_t i = 0;
+    for (; i < n && ((offset + i) & 7); i++)
+        if (lc_get_bit(bits, offset + i) && number-- == 0) return i;
+    for (; i + 64 <= n; i += 64) {
+        int64_t some = lc_popcount64(lc_load_u64(bits + ((offset + i) >> 3)));
+        if (some > number) break;
+        number -= some;
+    }
+    for (; i < n; i++)
+        if (lc_get_bit(bits, offset + i) && number-- == 0) return i;
+    return -1;
+}
+
 /* Return the position of the first of n indices that is not in [0, length), or -1. */
 LC_INLINE int64_t lc_find_outside(const int64_t *LC_RESTRICT index, int64_t n, int64_t length) {
     uint64_t outside = 0;

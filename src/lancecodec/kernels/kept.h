@@ -2,6 +2,7 @@
 #ifndef LANCECODEC_KEPT_H
 #define LANCECODEC_KEPT_H
 
+#include "kept_lanes.h"
 #include "levels_mask.h"
 #include "chunk.h"
 
@@ -58,9 +59,8 @@ LC_INLINE int lc_kept_width(const uint8_t *bits, int64_t offset, int64_t n, cons
     return room ? LC_BAD_COUNT : LC_OK;
 }
 
-/* Exactly `room` of n values of `width` bytes are kept. */
-LC_CLONES static int lc_kept_fixed(const uint8_t *bits, int64_t offset, int64_t n, const uint8_t *values, int64_t width,
-                                   int64_t room, uint8_t *out) {
+LC_CLONES static int lc_kept_values(const uint8_t *bits, int64_t offset, int64_t n, const uint8_t *values,
+                                    int64_t width, int64_t room, uint8_t *out) {
     switch (width) {
         case 1: return lc_kept_width(bits, offset, n, values, room, out, 1);
         case 2: return lc_kept_width(bits, offset, n, values, room, out, 2);
@@ -69,6 +69,17 @@ LC_CLONES static int lc_kept_fixed(const uint8_t *bits, int64_t offset, int64_t 
         case 16: return lc_kept_width(bits, offset, n, values, room, out, 16);
         default: return lc_kept_width(bits, offset, n, values, room, out, width);
     }
+}
+
+/* Exactly `room` of n values of `width` bytes are kept. */
+static int lc_kept_fixed(const uint8_t *bits, int64_t offset, int64_t n, const uint8_t *values, int64_t width,
+                         int64_t room, uint8_t *out) {
+#ifdef LC_KEPT_LANES
+    int64_t moved, passed = lc_lanes_move(bits, offset, n, values, width, room, out, &moved);
+    offset += passed, n -= passed, values += passed * width;
+    room -= moved, out += moved * width;
+#endif
+    return lc_kept_values(bits, offset, n, values, width, room, out);
 }
 
 /* The same for bits from bit `start` on, written from bit `at` of the output on. */

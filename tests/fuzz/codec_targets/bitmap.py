@@ -10,6 +10,7 @@ TARGETS: dict[str, Callable[[Chaos], object]] = {
     "bitmap.unpack": lambda c: bitmap.unpack(c.out(40), c.number(20), c.number(300), c.out(300)),
     "bitmap.copy": lambda c: bitmap.copy(c.out(40), c.number(20), c.number(300), c.out(40), c.number(20)),
     "bitmap.fill": lambda c: bitmap.fill(c.out(40), c.number(20), c.number(300), c.random.random() < 0.5),
+    "bitmap.select": lambda c: bitmap.select(c.out(40), c.number(20), c.number(300), c.number(300)),
     "bitmap.count": lambda c: bitmap.count(c.out(40), c.number(20), c.number(300)),
     "bitmap.gather": lambda c: bitmap.gather(c.out(40), c.number(320), i := c.integers(300), c.out((len(i) + 7) // 8)),
 }

@@ -17,6 +17,9 @@ static void copied(fz_input *in, const uint8_t *bits, int64_t size) {
     for (int64_t i = 0; i < at && i < out_size * 8; i++) FZ_CHECK(lc_get_bit(out, i) == ((0xA5 >> (i & 7)) & 1));
     for (int64_t i = at + n; i < out_size * 8; i++) FZ_CHECK(lc_get_bit(out, i) == ((0xA5 >> (i & 7)) & 1));
     FZ_CHECK(lc_bits_count(bits, offset, n) == set);
+    for (int64_t i = 0, number = 0; i < n; i++)
+        if (lc_get_bit(bits, offset + i)) FZ_CHECK(lc_bits_select(bits, offset, n, number++) == i);
+    FZ_CHECK(lc_bits_select(bits, offset, n, set) == -1);
     uint8_t *packed = fz_out(in, (n + 7) / 8);
     lc_bits_pack(bytes, n, packed);
     for (int64_t i = 0; i < n; i++) FZ_CHECK(lc_get_bit(packed, i) == bytes[i]);
