@@ -5,9 +5,9 @@ that the texts need, another one fills the buffers of all columns. A column that
 caller reads it in another way, which reports what is wrong.
 """
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from lancecodec.buffers cimport ByteView, readable, writable
 from lancecodec.take cimport ColumnTaker
@@ -85,7 +85,7 @@ cdef class Window:
     """
 
     cdef list columns
-    cdef ByteView view
+    cdef uint8_t *bits
     cdef lc_window_mask mask
     cdef window_column *found
     cdef lc_window_part *parts
@@ -100,11 +100,7 @@ cdef class Window:
         self.columns, self.num_rows = list(columns), stop - start
         self.num_columns = len(self.columns)
         if mask is not None:
-            self.view = readable(mask)
-            if bit < 0 or bit > 8 * self.view.size or stop - start > 8 * self.view.size - bit:
-                raise CodecError(f"a bitmap of {self.view.size} bytes has no {stop - start} bits from bit {bit} on")
-            self.mask.bits, self.mask.at = self.view.data, bit
-            self.num_rows = lc_bits_count(self.mask.bits, bit, stop - start)
+            self.keep(readable(mask), bit)
         self.found = <window_column *>PyMem_Calloc(self.num_columns + 1, sizeof(window_column))
         if self.found == NULL:
             raise MemoryError(f"{self.num_columns} columns")
@@ -125,8 +121,25 @@ cdef class Window:
                 count += self.find(&self.found[i], <ColumnTaker>self.columns[i], start, stop)
 
     def __dealloc__(self):
+        PyMem_Free(self.bits)
         PyMem_Free(self.found)
         PyMem_Free(self.parts)
+
+    cdef int keep(self, ByteView mask, int64_t bit) except -1:
+        """Keep the rows of a bitmap. It is copied, because the caller may change it before or while rows are read."""
+        cdef int64_t rows = self.num_rows, size
+        if bit < 0 or bit > 8 * mask.size or rows > 8 * mask.size - bit:
+            raise CodecError(f"a bitmap of {mask.size} bytes has no {rows} bits from bit {bit} on")
+        size = ((bit & 7) + rows + 7) // 8
+        self.bits = <uint8_t *>PyMem_Malloc(size + 1)
+        if self.bits == NULL:
+            raise MemoryError(f"a bitmap of {size} bytes")
+        self.mask.bits, self.mask.at = self.bits, bit & 7
+        with nogil:
+            if size:
+                memcpy(self.bits, mask.data + (bit >> 3), size)
+            self.num_rows = lc_bits_count(self.bits, bit & 7, rows)
+        return 0
 
     cdef int64_t find(self, window_column *found, ColumnTaker column, int64_t start, int64_t stop) except -1:
         """Find the pages of a column; return their number, 0 if one of them cannot be read here."""
@@ -232,6 +245,7 @@ cdef class Window:
         """Check an output; return 2 if its texts must be UTF-8, otherwise 1."""
         cdef ByteView values, validity, content
         cdef int64_t size
+        cdef bint wide, text
         given, bits, texts, wide, text = output
         values = writable(given)
         views.append(values)

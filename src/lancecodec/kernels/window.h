@@ -1,7 +1,8 @@
 /* Rows of a window of one column, all or those that a bitmap keeps, in their final place. Chunks are decoded while they
  * are in the cache, and those without a row that is kept are not touched.
  *
- * The caller has checked the rows of each part against its page, and the bitmap and the outputs against the rows. */
+ * The caller has checked the rows of each part against its page, and the bitmap and the outputs against the rows. The
+ * bitmap must not change: the outputs have room for its rows only. */
 #ifndef LANCECODEC_WINDOW_H
 #define LANCECODEC_WINDOW_H
 
