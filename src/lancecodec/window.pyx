@@ -203,7 +203,8 @@ cdef class Window:
             For each column None, or a tuple ``(values, validity, content, wide, text)``: buffers for the values (a
             bitmap of booleans, or one more offset than there are rows, of 64 bits if `wide`), for the validity (None if
             `room` says that there are no nulls) and for the bytes of texts (otherwise None), whether offsets have 64
-            bits, and whether texts must be UTF-8.
+            bits, and whether texts must be UTF-8. Entries of dictionaries are not examined: whoever opened the page has
+            done so.
 
         Returns
         -------

@@ -33,7 +33,7 @@ static int lc_texts_are_utf8(const uint64_t *table, const uint8_t *data, const u
     if (lc_utf8_find_invalid(table, data, size) >= 0) return 0;
     for (int64_t i = 0; i < n; i++) {
         int64_t at = lc_load_offset(offsets, wide, i);
-        if (at < size && (data[at] & 0xC0) == 0x80) return 0;
+        if ((uint64_t)at < (uint64_t)size && (data[at] & 0xC0) == 0x80) return 0;
     }
     return 1;
 }

@@ -269,7 +269,7 @@ static int lc_window_texts(const lc_take_page *page, const lc_window_chunk *chun
 /* Entries of a dictionary of texts, as they are written fastest. */
 typedef struct {
     int64_t equal;           /* bytes of each entry, 0 if they differ */
-    int64_t longest;         /* bytes of the longest */
+    int64_t longest;         /* bytes of the longest, if there are slots */
     lc_short_entries shorts; /* in slots of one size; the step is 0 if that does not pay */
 } lc_window_names;
 
@@ -281,8 +281,8 @@ static int lc_window_prepare(const lc_take_entries *entries, int64_t rows, lc_wi
     names->equal = names->longest = shorts->step = 0;
     if (problem || entries->count <= 0 || entries->count > rows) return problem;
     int64_t longest = lc_entry_longest(entries->offsets, entries->wide, entries->count);
-    names->longest = longest;
     if (longest == 0 || longest > LC_SHORT_ENTRY) return LC_OK;
+    names->longest = longest;
     shorts->step = longest <= 8 ? 8 : longest <= 16 ? 16 : 32;
     problem = lc_take_grow(&sink->slots, &sink->slots_size, entries->count * (shorts->step + 4));
     if (problem) return problem;
@@ -290,10 +290,11 @@ static int lc_window_prepare(const lc_take_entries *entries, int64_t rows, lc_wi
     uint8_t *slots = sink->slots + 4 * entries->count;
     problem = lc_short_entries_fill(entries->data, entries->offsets, entries->wide, entries->count, shorts->step, slots,
                                     lengths);
+    if (problem) return problem;
     shorts->slots = slots, shorts->lengths = lengths, shorts->count = entries->count;
     int64_t same = 0;
     for (int64_t i = 0; i < entries->count; i++) same += lengths[i] == longest;
-    if (same < entries->count || problem) return problem;
+    if (same < entries->count) return LC_OK;
     /* side by side, where the slots were */
     for (int64_t i = 0; i < entries->count; i++) memmove(slots + i * longest, slots + i * shorts->step, (size_t)longest);
     names->equal = longest;
@@ -394,6 +395,9 @@ static int lc_window_read(const lc_window_part *parts, int64_t count, const lc_w
         place += part->stop - part->first;
     }
     if (!problem && sink->rows != rows) problem = LC_BAD_COUNT;
+    /* outputs that overlap overwrite each other */
+    if (!problem && texts && utf8 && lc_load_offset(sink->values, sink->wide, rows) != sink->size)
+        problem = LC_BAD_OFFSETS;
     if (!problem && texts && utf8 && !lc_texts_are_utf8(utf8, sink->content, sink->values, sink->wide, rows))
         problem = LC_BAD_CODE;
     return problem;
@@ -401,12 +405,14 @@ static int lc_window_read(const lc_window_part *parts, int64_t count, const lc_w
 
 /* ---- room for texts ---- */
 
-/* Stored bytes of the kept strings of a chunk. */
+/* Stored bytes of the kept strings of a chunk. Forged ones that overlap are refused: together they could be any times as
+ * large as the page. */
 static int lc_window_stored(const lc_text_codec *codec, const lc_window_chunk *chunk, const lc_window_mask *mask,
                             int64_t *total) {
     const lc_chunk_walk *walk = &chunk->walk;
     lc_bytes buffer = walk->open.values[codec->buffer];
     lc_fsst_strings strings;
+    int64_t end = 0;
     int problem = lc_text_strings(codec, buffer, walk->values, walk->low, walk->high, &strings);
     if (problem) return problem;
     if (chunk->kept == chunk->n) {
@@ -418,9 +424,11 @@ static int lc_window_stored(const lc_text_codec *codec, const lc_window_chunk *c
         uint64_t word = lc_kept_word(mask->bits, mask->at + chunk->place + i, live);
         for (; word; word &= word - 1) {
             int64_t k = at + lc_ctz64(word);
-            int64_t size = lc_load_offset(buffer.data, codec->wide, k + 1) - lc_load_offset(buffer.data, codec->wide, k);
-            if (size < 0 || size > strings.size) return LC_BAD_OFFSETS;
-            *total += size;
+            int64_t begin = lc_load_offset(buffer.data, codec->wide, k);
+            if (begin < end) return LC_BAD_OFFSETS;
+            end = lc_load_offset(buffer.data, codec->wide, k + 1);
+            if (end < begin || end > buffer.size) return LC_BAD_OFFSETS;
+            *total += end - begin;
         }
     }
     return LC_OK;
