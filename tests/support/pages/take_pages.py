@@ -24,23 +24,27 @@ CUTS = np.append(0, np.cumsum(COUNTS))
 WORDS = ["", "a", "word", "grün", "longer than eight bytes", "x" * 300]
 
 
-def cut(stream: np.ndarray) -> list[np.ndarray]:
-    return [stream[low:high] for low, high in itertools.pairwise(CUTS)]
+def cut(stream: np.ndarray, counts: Sequence[int] = COUNTS) -> list[np.ndarray]:
+    return [stream[low:high] for low, high in itertools.pairwise([0, *np.cumsum(counts).tolist()])]
 
 
-def chunks_of(buffers: Sequence[Sequence[bytes]], level_streams: Sequence[Sequence[bytes]] = ()) -> Chunks:
-    """Return chunks of COUNTS values from the bytes of each buffer in every chunk."""
+def chunks_of(
+    buffers: Sequence[Sequence[bytes]],
+    level_streams: Sequence[Sequence[bytes]] = (),
+    counts: Sequence[int] = COUNTS,
+) -> Chunks:
+    """Return chunks of `counts` values from the bytes of each buffer in every chunk."""
 
     def joined(parts: Sequence[bytes]) -> tuple[bytes, list[int]]:
         return b"".join(parts), np.cumsum([len(part) for part in parts]).tolist()
 
-    entries = COUNTS if level_streams else None
+    entries = counts if level_streams else None
     plan = Assembly(
-        COUNTS, list(map(joined, buffers)), True, levels=entries, level_streams=list(map(joined, level_streams))
+        counts, list(map(joined, buffers)), True, levels=entries, level_streams=list(map(joined, level_streams))
     )
     words, data = bytearray(plan.words_size), bytearray(plan.chunks_size)
     plan.write(words, data)
-    table = ChunkTable(words, ROWS, len(data), True)
+    table = ChunkTable(words, sum(counts), len(data), True)
     two = len(level_streams) > 1
     return Chunks(table, len(buffers), repetition=two, definition=bool(level_streams), data=data)
 
