@@ -5,11 +5,36 @@
 #include "chunks.h"
 #include "take.h"
 
+/* Whether pages of chunks have levels. */
+static int fz_nullable;
+
+/* Levels of a page without streams yet, in any codec. */
+static void fz_null_levels(fz_input *in, fz_page *p, lc_take_page *page) {
+    static const int64_t kinds[] = {LC_LEVEL_FLAT, LC_LEVEL_INLINE, LC_LEVEL_RLE, LC_LEVEL_OUT_OF_LINE};
+    int64_t kind = kinds[fz_upto(in, 3)], s = fz_page_stream(p), ends[1], size, nulls = fz_upto(in, 2);
+    uint8_t levels[2 << 6];
+    for (int64_t i = 0; i < p->plan.count; i++) {
+        int64_t n = p->levels[i] = p->values[i];
+        uint8_t *room = fz_page_room(p, s, i);
+        for (int64_t k = 0; k < n; k++) lc_store_u16(levels + 2 * k, (uint16_t)(nulls && fz_upto(in, 2) < nulls));
+        size = 2 * n;
+        if (kind == LC_LEVEL_FLAT) memcpy(room, levels, (size_t)size);
+        else if (kind == LC_LEVEL_INLINE) size = lc_inline_pack(levels, n, LC_LEVEL_BITS, room, ends);
+        else if (kind == LC_LEVEL_OUT_OF_LINE) FZ_CHECK(!lc_ool_pack(levels, n, LC_LEVEL_BITS, 1, room));
+        else lc_store_u64(room, (uint64_t)size), memcpy(room + 8, levels, (size_t)size), memset(room + 8 + size, 1, (size_t)n), size = 8 + 3 * n;
+        if (kind == LC_LEVEL_OUT_OF_LINE) size = lc_ool_size(n, LC_LEVEL_BITS, 1);
+        fz_page_put(p, s, i, size);
+    }
+    page->levels = (lc_level_codec){kind, 1, 1};
+    p->plan.levels = p->levels, p->plan.level_streams = 1, p->chunks.definition = 1;
+}
+
 /* Numbers, or indices of one byte into a dictionary of numbers or of strings. */
 static int chunks_of(fz_input *in, fz_page *p, lc_take_page *page, int damage) {
     static const uint8_t entries[64] = "a few strings one after the other, or numbers of four bytes";
     int indexed = (int)fz_upto(in, 2), inline_ = (int)fz_upto(in, 1);
     fz_page_open(in, p, 6);
+    if (fz_nullable) fz_null_levels(in, p, page);
     int64_t s = fz_page_stream(p), bits = indexed ? 8 : 8 << fz_upto(in, 3);
     for (int64_t i = 0; i < p->plan.count; i++) {
         uint8_t *room = fz_page_room(p, s, i);
@@ -35,6 +60,7 @@ static int texts_of(fz_input *in, fz_page *p, lc_take_page *page, int damage) {
     fz_page_open(in, p, 6);
     page->kind = LC_TAKE_CHUNKS, page->width = -1, page->entries.count = -1;
     page->text.wide = (int)fz_upto(in, 1);
+    if (fz_nullable) fz_null_levels(in, p, page);
     int64_t s = fz_page_stream(p), entry = page->text.wide ? 8 : 4;
     for (int64_t i = 0; i < p->plan.count; i++) {
         uint8_t *room = fz_page_room(p, s, i);

@@ -1,6 +1,7 @@
 /* Decoders of a file that changes while they read it: what they say is right must be right. */
 #include "flicker.h"
 
+#include "any_page.h"
 #include "fsst_encode.h"
 #include "fullzip.h"
 #include "gather_variable.h"
@@ -14,6 +15,7 @@
 #include "spans.h"
 #include "substring_search.h"
 #include "utf8.h"
+#include "window.h"
 
 #define MOST 2500
 
@@ -251,6 +253,35 @@ static void substrings(fz_input *in) {
     lc_fm_close(&fm);
 }
 
+/* Rows of chunks of a file, all or some of them. */
+static void windows(fz_input *in) {
+    static uint64_t automaton[256];
+    fz_page p;
+    lc_take_page page = {.levels.kind = LC_LEVEL_NONE, .entries.count = -1};
+    lc_utf8_fill(automaton);
+    fz_nullable = (int)fz_upto(in, 1);
+    if (!(fz_upto(in, 1) ? texts_of(in, &p, &page, 0) : chunks_of(in, &p, &page, 0))) return;
+    page.chunks = &p.chunks, page.rows = p.chunks.table.items;
+    for (int64_t i = 0; i < p.chunks.table.count; i++) p.data[i] = fk_file(in, p.data[i], p.starts[i + 1] - p.starts[i], 2);
+    lc_window_part part = {&page, fz_upto(in, page.rows - 1), page.rows};
+    int64_t n = part.stop - part.first, room = 0;
+    lc_window_mask mask = {fz_upto(in, 1) ? fz_take(in, (n + 7) / 8) : NULL, 0};
+    int64_t rows = lc_window_count(&mask, 0, n);
+    lc_window_sink sink = {.wide = (int)fz_upto(in, 1)};
+    if (page.width < 0 && lc_window_room(&part, &mask, 0, &sink, &room)) room = fz_upto(in, 300);
+    room = room < 1 << 20 ? room : 1 << 20;
+    sink.values = fz_out(in, page.width < 0 ? (rows + 1) * (sink.wide ? 8 : 4) : rows * page.width);
+    sink.validity = fz_nullable ? fz_out(in, (rows + 7) / 8) : NULL;
+    sink.content = fz_out(in, room), sink.capacity = room;
+    int problem = lc_window_read(&part, 1, &mask, rows, automaton, &sink);
+    lc_window_close(&sink);
+    if (problem) return;
+    if (sink.validity) FZ_CHECK(lc_bits_count(sink.validity, 0, rows) == rows - sink.nulls);
+    if (page.width >= 0) return;
+    fk_check_ends(sink.values, sink.wide, rows + 1, 0, sink.size);
+    if (page.entries.count < 0) FZ_CHECK(lc_utf8_find_invalid(automaton, sink.content, sink.size) < 0);
+}
+
 static void fz_target(fz_input *in) {
     fk_begin(in);
     switch (fz_upto(in, 12)) {
@@ -265,6 +296,6 @@ static void fz_target(fz_input *in) {
         case 9: zipped(in); break;
         case 10: json_values(in); break;
         case 11: substrings(in); break;
-        default: messages(in);
+        default: fz_upto(in, 1) ? windows(in) : messages(in);
     }
 }
