@@ -20,7 +20,7 @@ class Handle(ABC):
         """Read all rows."""
 
     @abstractmethod
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self, rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield all rows, one batch at a time."""
 
     @abstractmethod

@@ -21,8 +21,8 @@ class LanceHandle(Handle):
     def scan(self, columns: Sequence[str] | None = None) -> pa.Table:
         return self._dataset.to_table(columns=None if columns is None else list(columns))
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        return self._dataset.to_batches()
+    def batches(self, rows: int | None = None) -> Iterator[pa.RecordBatch]:
+        return self._dataset.to_batches(batch_size=rows)
 
     def take(self, rows: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
         return self._dataset.take(rows.tolist(), columns=None if columns is None else list(columns))

@@ -26,8 +26,8 @@ class ParquetHandle(Handle):
     def scan(self, columns: Sequence[str] | None = None) -> pa.Table:
         return self._file.read(columns=None if columns is None else list(columns))
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        return self._file.iter_batches()
+    def batches(self, rows: int | None = None) -> Iterator[pa.RecordBatch]:
+        return self._file.iter_batches() if rows is None else self._file.iter_batches(rows)
 
     def take(self, rows: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
         group_of_row = np.searchsorted(self._group_starts, rows, side="right") - 1

@@ -29,8 +29,8 @@ class VortexHandle(Handle):
     def scan(self, columns: Sequence[str] | None = None) -> pa.Table:
         return self._file.to_arrow(None if columns is None else list(columns)).read_all()
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        return iter(self._file.to_arrow())
+    def batches(self, rows: int | None = None) -> Iterator[pa.RecordBatch]:
+        return iter(self._file.to_arrow(batch_size=rows))
 
     def take(self, rows: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
         names = None if columns is None else list(columns)
