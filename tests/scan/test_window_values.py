@@ -135,6 +135,13 @@ def below(table: pa.Table, where: str | None) -> pa.Table:
     )
 
 
+def decoded(table: pa.Table) -> pa.Table:
+    """Return a table without dictionaries, whose entries may have any order."""
+    types = [each.type for each in table.schema]
+    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in types]
+    return table.cast(pa.schema(list(zip(table.column_names, kinds, strict=True))))
+
+
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("seed", range(20) if THOROUGH else [1])
 def test_random_tables(tmp_path: Path, writer: str, seed: int) -> None:
@@ -147,7 +154,7 @@ def test_random_tables(tmp_path: Path, writer: str, seed: int) -> None:
             found = ours.to_table(filter=where)
             assert found.equals(below(live, where)), where
             if where in (None, "key < 400", "key < 32500"):
-                assert found.equals(theirs.to_table(filter=where)), where
+                assert decoded(found).equals(decoded(theirs.to_table(filter=where))), where
             some = ours.to_table(filter=where, limit=9000, offset=4100)
             assert some.equals(below(live, where).slice(4100, 9000)), where
         batches = ours.to_batches(filter="key < 20000", batch_size=5000)
