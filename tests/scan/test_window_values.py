@@ -195,7 +195,7 @@ def test_columns_are_read_in_windows(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_damaged_column_is_reported(tmp_path: Path) -> None:
-    """What a window cannot read is read in another way, which says what is wrong; other columns are not affected."""
+    """A column that a window cannot read is read in another way, which says what is wrong."""
     path = tmp_path / "t.lance"
     content = pa.array([f"{number:06}ö" for number in range(ROWS)])
     table = pa.table({"key": pa.array(np.arange(ROWS, dtype=np.int32)), "text": content})
