@@ -454,3 +454,13 @@ def test_compressed_texts_that_grow_more_than_estimated() -> None:
     (found,) = window_of([column], 0, 3 * ROWS)
     assert found is not None
     assert found.equals(column.expected)
+
+
+def test_outputs_that_overlap() -> None:
+    """Texts are written over their offsets, which are not trusted then."""
+    column = texts("plain", False, pa.string(), 1, False)
+    window = Window([column.taker()], 0, ROWS)
+    (room,) = window.room()
+    assert room is not None
+    memory = np.zeros(max(4 * (ROWS + 1), room[1]), np.uint8)
+    assert window.read([(memory, None, memory, False, True)]) == [None]
