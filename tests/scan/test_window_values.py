@@ -211,3 +211,15 @@ def test_a_damaged_column_is_reported(tmp_path: Path) -> None:
         assert dataset.to_table(columns=["key"], filter=where)["key"].to_pylist() == list(
             range(30_000 if where else ROWS)
         )
+
+
+def test_conditions_that_are_null(tmp_path: Path) -> None:
+    """Rows for which a condition is neither true nor false are not read."""
+    path, rng = str(tmp_path / "t.lance"), np.random.default_rng(3)
+    numbers = [pa.array(rng.integers(0, 100, ROWS), mask=rng.random(ROWS) < 0.3) for _ in range(2)]
+    flags = pa.array(rng.random(ROWS) < 0.5, mask=rng.random(ROWS) < 0.3)
+    text = pa.array([str(number) for number in rng.integers(0, 10**6, ROWS).tolist()])
+    written(path, pa.table({"a": numbers[0], "b": numbers[1], "flag": flags, "text": text}), "ours 2.1")
+    ours, theirs = lance_dataset.dataset(path), lance.dataset(path)
+    for where in ["NOT (a < 50)", "a < 50 OR b > 3", "NOT flag", "flag OR a > 3", "a <> b", "text LIKE '1%' OR flag"]:
+        assert ours.to_table(filter=where).equals(theirs.to_table(filter=where)), where
