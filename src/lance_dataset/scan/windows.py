@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from lance_dataset.file.stored_test import StoredTest
 from lance_dataset.file.zones import Zones
 from lance_dataset.late_dataclass import dataclass
+from lance_dataset.locks import SharedLock
 from lance_dataset.properties import cached_property
 from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.table_reader import TableReader
@@ -268,7 +268,7 @@ class Pruning:
             names = [step.columns[0] for step in plan.steps if len(step.columns) == 1]
             self._tests = [(name, test) for name, test in zip(names, plan.tests, strict=False) if test is not None]
         self._known: dict[int, RowRanges | None] = {}
-        self._lock = Lock()
+        self._lock = SharedLock()
         self._waits = plan is not None and plan.waits
 
     def prune(self, window: Window) -> Window:
