@@ -13,6 +13,7 @@ from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.take_shape import TakeShape, take_shape
 from lance_dataset.read.concatenate import UnjoinableError, join_arrays
 from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.prefetch import Announcements
 from lance_dataset.read.projection import OutputColumn
 from lance_dataset.scan.check_mode import is_checking
 from lance_dataset.scan.plain_values import check_column
@@ -35,6 +36,8 @@ _LEAST_SHARE = 1 / 256
 _APART_ROWS = 1024
 #: Most bytes of texts with 32-bit offsets.
 _MOST_BYTES = (1 << 31) - 1
+#: Announcements of the windows that are read, as long as reads have to wait for the device.
+_announcements = Announcements()
 
 
 def window_values(outputs: Sequence[OutputColumn], selection: Selection) -> dict[int, list[pa.Array]]:
@@ -127,16 +130,21 @@ def window_columns(
 def _read(readers: Mapping[int, _Reader], start: int, stop: int, mask: pa.BooleanArray | None) -> dict[int, pa.Array]:
     if not readers:
         return {}
-    for reader, _, _ in readers.values():
-        reader.begin(start, stop)
     takers = [taker for _, taker, _ in readers.values()]
     window = Window(takers, start, stop) if mask is None else Window(takers, start, stop, *_bits(mask))
-    outputs = [
-        None if room is None else _output(shape, window.num_rows, *room)
-        for (_, _, shape), room in zip(readers.values(), window.room(), strict=True)
-    ]
+
+    def announce() -> None:
+        for reader, _, _ in readers.values():
+            reader.begin(start, stop)
+
+    with _announcements.taking(announce):
+        outputs = [
+            None if room is None else _output(shape, window.num_rows, *room)
+            for (_, _, shape), room in zip(readers.values(), window.room(), strict=True)
+        ]
+        results = window.read(outputs)
     found: dict[int, pa.Array] = {}
-    for (number, (reader, _, _)), output, done in zip(readers.items(), outputs, window.read(outputs), strict=True):
+    for (number, (reader, _, _)), output, done in zip(readers.items(), outputs, results, strict=True):
         if output is not None and done is not None:
             found[number] = _array(reader.arrow_type, window.num_rows, output, *done)
             reader.end(start, stop)
