@@ -36,7 +36,7 @@ BRIEF = {
     *("lc_fsl_chunk_rows", "lc_fsst_bound", "lc_fsst_job_size", "lc_layer_valid", "lc_layers_number"),
     *("lc_load_offset", "lc_store_offset", "lc_zip_position", "lc_variable_chunk_value", "lc_code_at"),
     *("lc_fsst_lookup_fill", "lc_fsst_table_parse", "lc_fsst_table_write", "lc_utf8_fill", "lc_byte_entropy"),
-    "lc_codes_find_bad",
+    *("lc_codes_find_bad", "lc_plain_bytes"),
     # a take of few rows keeps the GIL, because other threads would keep it for longer than the take lasts
     *("lc_rows_find", "lc_rows_skip_deleted", "lc_take_expected"),
     *("lc_segments_add", "lc_column_take", "lc_array_make"),

@@ -46,6 +46,8 @@ _MAX_PART_COST = 4e6
 _READ_COST = 0.2
 #: Number of rows of a page from which on it is opened to estimate costs.
 _TELLING_ROWS = 1 << 14
+#: Bytes of a buffer from which on parts of it are announced, and released.
+_LARGE_BUFFER = 1 << 16
 #: Number of rows of a take that are checked to find out whether the others are in memory.
 _SAMPLED_ROWS = 6
 
@@ -257,23 +259,25 @@ class LeafColumn(ColumnReader):
             return None
 
     def begin(self, start: int, stop: int) -> None:
-        """See `ColumnReader.begin`."""
-        for page, first, end in self._level_pages(start, stop):
-            page.begin(first, end)
+        """See `ColumnReader.begin`; the bytes of rows are guessed as if all had the same size."""
+        for page, buffer, low, high in self._spans(start, stop):
+            page.will_need(buffer, [(low, high)])
 
     def end(self, start: int, stop: int) -> None:
-        """See `ColumnReader.end`."""
-        for page, first, end in self._level_pages(start, stop):
-            page.end(first, end)
+        """See `ColumnReader.end`; the bytes of rows are guessed as for `begin`."""
+        for page, buffer, low, high in self._spans(start, stop):
+            page.discard_range(buffer, low, high)
 
-    def _level_pages(self, start: int, stop: int) -> Iterator[tuple[LevelPage, int, int]]:
-        """Yield the open pages of a range with the rows of each."""
+    def _spans(self, start: int, stop: int) -> Iterator[tuple[Page, int, int, int]]:
+        """Yield about the bytes of a range of rows: page, number of a buffer that is large, and range of its bytes."""
         number = max(bisect_right(self._starts, start) - 1, 0)
         while start < stop:
-            page, opened = self._pages[number], self._opened.get(number)
+            page = self._pages[number]
             end = min(stop, page.start + page.length)
-            if isinstance(opened, LevelPage):
-                yield opened, start - page.start, end - page.start
+            first, last = start - page.start, end - page.start
+            for buffer, (_, size) in enumerate(page.buffers):
+                if size >= _LARGE_BUFFER:
+                    yield page, buffer, size * first // page.length, size * last // page.length
             start, number = end, number + 1
 
     def dictionary_bytes(self) -> tuple[float, float] | None:
@@ -523,14 +527,6 @@ class LevelPage:
     def will_need(self, rows: NDArray[np.int64]) -> bool:
         """See `LeafPage.will_need`."""
         return self._page.will_need(rows)
-
-    def begin(self, start: int, stop: int) -> None:
-        """See `LeafPage.begin`."""
-        self._page.begin(start, stop)
-
-    def end(self, start: int, stop: int) -> None:
-        """See `LeafPage.end`."""
-        self._page.end(start, stop)
 
     def taker(self) -> PageTaker | None:
         """Open random access to rows without making objects, None if only `take` supports it. Raises as `take`."""

@@ -231,16 +231,6 @@ class MiniBlockPage(LeafPage):
             starts = self._table.starts
             self.page.discard_range(1, starts[first], starts[last])
 
-    def begin(self, start: int, stop: int) -> None:
-        """See `LeafPage.begin`."""
-        if not self._depth:
-            self._will_need([self._table.chunk_range(start * self._items_per_row, stop * self._items_per_row)])
-
-    def end(self, start: int, stop: int) -> None:
-        """See `LeafPage.end`."""
-        if not self._depth:
-            self._discard(*self._table.chunk_range(start * self._items_per_row, stop * self._items_per_row))
-
     def take(self, rows: NDArray[np.int64]) -> LeafValues:
         """See `LeafPage.take`."""
         if self._depth:

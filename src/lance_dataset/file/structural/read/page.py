@@ -255,14 +255,6 @@ class LeafPage(abc.ABC):
                 missing |= self.page.will_need(buffer, parts)
         return missing
 
-    def begin(self, start: int, stop: int) -> None:
-        """Announce that the rows ``[start, stop)`` will be read with the taker. By default nothing happens."""
-        return
-
-    def end(self, start: int, stop: int) -> None:
-        """Release memory that only caches these rows, which were copied. By default nothing happens."""
-        return
-
     @abc.abstractmethod
     def take(self, rows: NDArray[np.int64]) -> LeafValues:
         """Return the rows at `rows` (in range, any order, repeats allowed), in that order."""
