@@ -65,8 +65,17 @@ def _scan_table(reader: TableReader, request: ScanRequest) -> pa.Table:
     plan = strategy(reader, request)
     if request.order_by:
         return sorted_table(reader, request, plan)
-    pieces = Scan(reader, request, plan).rows(apart=False)
+    pieces = Scan(reader, request, plan if limited else _kept_whole(plan, request)).rows(apart=False)
     return _table(_metered(pieces, reader.limit) if limited else pieces, request.projection.schema)
+
+
+def _kept_whole(plan: ScanStrategy, request: ScanRequest) -> ScanStrategy:
+    """Return the plan of a scan whose result is kept: all rows of a window are read together if they are not large."""
+    size = int(plan.window_rows * sum(map(plan.costs.output_bytes, request.projection.columns)))
+    if plan.piece_rows >= plan.window_rows or size > plan.buffer_bytes or plan.waits:
+        return plan
+    task = plan.task_bytes - plan.piece_bytes + size
+    return replace(plan, piece_rows=plan.window_rows, piece_bytes=size, task_bytes=task)
 
 
 def _metered(found: Iterator[Rows], limit: ResultLimit) -> Iterator[Rows]:
