@@ -403,3 +403,24 @@ def test_new_files_together(tmp_path: Path, fsync: bool) -> None:
     with pytest.raises(KeyboardInterrupt):
         store.put_new(failing())
     assert list(store.list(f"{tmp_path}/c")) == []
+
+
+class StubbornStore(MemoryStore):
+    """Store that refuses to remove some objects."""
+
+    def delete(self, path: str) -> None:
+        if path.endswith("/0"):
+            raise OSError("objects are locked")
+        super().delete(path)
+
+
+def test_new_objects_that_cannot_be_removed_do_not_hide_the_failure() -> None:
+    store = StubbornStore()
+
+    def failing() -> Iterator[tuple[str, bytes]]:
+        yield from ((f"/d/{number}", b"x") for number in range(3))
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        store.put_new(failing())
+    assert [each.path for each in store.list("/d")] == ["/d/0"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import abc
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from lance_dataset.errors import CorruptFileError, MissingFileError
+from lance_dataset.errors import CorruptFileError, LanceError, MissingFileError
 from lance_dataset.io.statistics import IOCounter
 from lance_dataset.late_dataclass import dataclass
 from lance_dataset.properties import cached_property
@@ -247,7 +248,8 @@ class ObjectStore(abc.ABC):
                 written.append(path)
         except BaseException:
             for path in written:
-                self.delete(path)
+                with suppress(LanceError, OSError):  # what failed first is reported, and the others are removed
+                    self.delete(path)
             raise
 
     @abc.abstractmethod

@@ -28,7 +28,7 @@ LC_INLINE __mmask8 lc_lanes_halves(uint64_t some) {
     return (__mmask8)(0x03 * (some & 1) | 0x0C * (some >> 1 & 1) | 0x30 * (some >> 2 & 1) | 0xC0 * (some >> 3 & 1));
 }
 
-/* Whole words of values of `width` bytes, 4, 8 or 16, while the output has room for 64 more. Returns the number of values
+/* Whole words of values of `width` bytes, while the output has room for 64 more. Returns the number of values
  * passed; *moved of them were kept. */
 #define LC_LANES_LOOP(WORD)                                                                   \
     const uint8_t *const first = out;                                                         \
@@ -48,40 +48,20 @@ LC_INLINE __mmask8 lc_lanes_halves(uint64_t some) {
     *moved = (out - first) / width;                                                           \
     return i;
 
-__attribute__((target(LC_LANES_BASE))) static int64_t lc_lanes_4(const uint8_t *bits, int64_t offset, int64_t n,
-                                                                 const uint8_t *from, int64_t room, uint8_t *out,
-                                                                 int64_t *moved) {
-    const int64_t width = 4;
-    LC_LANES_LOOP(LC_LANES_WORD(16, _mm512_maskz_compress_epi32, __mmask16))
-}
+#define LC_LANES_DEFINE(TARGET, WIDTH, STEP, COMPRESS, MASK)                                                   \
+    __attribute__((target(TARGET))) static int64_t lc_lanes_##WIDTH(const uint8_t *bits, int64_t offset,       \
+                                                                    int64_t n, const uint8_t *from,            \
+                                                                    int64_t room, uint8_t *out,                \
+                                                                    int64_t *moved) {                          \
+        const int64_t width = WIDTH;                                                                           \
+        LC_LANES_LOOP(LC_LANES_WORD(STEP, COMPRESS, MASK))                                                     \
+    }
 
-__attribute__((target(LC_LANES_BASE))) static int64_t lc_lanes_8(const uint8_t *bits, int64_t offset, int64_t n,
-                                                                 const uint8_t *from, int64_t room, uint8_t *out,
-                                                                 int64_t *moved) {
-    const int64_t width = 8;
-    LC_LANES_LOOP(LC_LANES_WORD(8, _mm512_maskz_compress_epi64, __mmask8))
-}
-
-__attribute__((target(LC_LANES_BASE))) static int64_t lc_lanes_16(const uint8_t *bits, int64_t offset, int64_t n,
-                                                                  const uint8_t *from, int64_t room, uint8_t *out,
-                                                                  int64_t *moved) {
-    const int64_t width = 16;
-    LC_LANES_LOOP(LC_LANES_WORD(4, _mm512_maskz_compress_epi64, lc_lanes_halves))
-}
-
-__attribute__((target(LC_LANES_SMALL))) static int64_t lc_lanes_1(const uint8_t *bits, int64_t offset, int64_t n,
-                                                                  const uint8_t *from, int64_t room, uint8_t *out,
-                                                                  int64_t *moved) {
-    const int64_t width = 1;
-    LC_LANES_LOOP(LC_LANES_WORD(64, _mm512_maskz_compress_epi8, __mmask64))
-}
-
-__attribute__((target(LC_LANES_SMALL))) static int64_t lc_lanes_2(const uint8_t *bits, int64_t offset, int64_t n,
-                                                                  const uint8_t *from, int64_t room, uint8_t *out,
-                                                                  int64_t *moved) {
-    const int64_t width = 2;
-    LC_LANES_LOOP(LC_LANES_WORD(32, _mm512_maskz_compress_epi16, __mmask32))
-}
+LC_LANES_DEFINE(LC_LANES_SMALL, 1, 64, _mm512_maskz_compress_epi8, __mmask64)
+LC_LANES_DEFINE(LC_LANES_SMALL, 2, 32, _mm512_maskz_compress_epi16, __mmask32)
+LC_LANES_DEFINE(LC_LANES_BASE, 4, 16, _mm512_maskz_compress_epi32, __mmask16)
+LC_LANES_DEFINE(LC_LANES_BASE, 8, 8, _mm512_maskz_compress_epi64, __mmask8)
+LC_LANES_DEFINE(LC_LANES_BASE, 16, 4, _mm512_maskz_compress_epi64, lc_lanes_halves)
 
 /* Move values as far as lanes can; 0 values if the processor cannot, or their width is another. */
 static int64_t lc_lanes_move(const uint8_t *bits, int64_t offset, int64_t n, const uint8_t *from, int64_t width,
