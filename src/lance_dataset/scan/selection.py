@@ -193,8 +193,13 @@ class MaskedSelection(Selection):
         return MaskedSelection(self.window.cut(low, high), self.mask.slice(low, high - low), known)
 
     def knowing(self, more: Mapping[int, Known]) -> Selection:
-        """See `Selection.knowing`."""
-        return MaskedSelection(self.window, self.mask, {**self.known, **more}) if more else self
+        """See `Selection.knowing`. Places that were computed stay the same object, by which `Known.at` knows them."""
+        if not more:
+            return self
+        found = MaskedSelection(self.window, self.mask, {**self.known, **more})
+        if "places" in self.__dict__:
+            found.__dict__["places"] = self.places
+        return found
 
     def _place(self, number: int) -> int:
         """Return the place of a selected row."""
