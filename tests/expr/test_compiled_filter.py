@@ -137,3 +137,17 @@ def test_arrow_expression_errors(table):
         compile_filter(pc.field("i") + 1, table.schema)
     with pytest.raises(FilterError, match="does not fit the schema"):
         compile_filter(pc.field("s") + 1 > 2, table.schema)
+
+
+def test_findings_are_made_once_for_each_filter(table):
+    asked = []
+
+    def count(compiled):
+        asked.append(str(compiled))
+        return len(asked)
+
+    first, second = compile_filter("i = 1", table.schema), compile_filter("i = 2", table.schema)
+    assert [each.finding(count) for each in (first, second, first, second)] == [1, 2, 1, 2]
+    assert asked == ["i = 1", "i = 2"]
+    assert first.finding(lambda compiled: None) is None
+    assert first.finding(count) == 1

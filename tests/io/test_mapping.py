@@ -123,3 +123,30 @@ def test_small_files_are_loaded(tmp_path: Path, size: int) -> None:
     if source._mapping is None:
         path.write_bytes(b"")  # the data is already loaded
         assert source.read(0, size).to_pybytes() == data
+
+
+def test_fewer_places_are_checked_as_long_as_everything_is_in_memory(
+    content: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = content
+    source, places = opened(path), list[int]()
+    resident = set(range(SIZE))
+    monkeypatch.setattr(MappedInput, "_found", 0)
+    monkeypatch.setattr(
+        type(source._mapping), "is_resident", lambda _, offset: places.append(offset) or offset in resident
+    )
+    ranges = [(number * 100_000, 50) for number in range(24)]
+    counts = []
+    for _ in range(3 * local_input._LUCKY):
+        places.clear()
+        assert not source.will_need(ranges)
+        counts.append(len(places))
+    assert counts[0] == local_input._SAMPLES
+    assert counts.count(local_input._SAMPLES) == local_input._LUCKY + 2
+    assert min(counts) == local_input._FEW_SAMPLES
+    resident.clear()
+    assert source.will_need(ranges)
+    places.clear()
+    resident.update(range(SIZE))
+    assert not source.will_need(ranges)
+    assert len(places) == local_input._SAMPLES

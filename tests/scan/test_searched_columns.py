@@ -335,3 +335,24 @@ def test_damaged_levels_of_full_zip_pages(tmp_path: Path, monkeypatch: pytest.Mo
     for text in ("f64 IS NULL", "f64 > 1", "long IS NULL"):
         with pytest.raises(CorruptFileError, match="level"):
             damaged.count_rows(filter=text)
+
+
+def test_filters_of_a_dataset_that_is_opened_again_are_known_but_not_its_rows(tmp_path: Path) -> None:
+    path, filter = str(tmp_path / "t"), "a > 10 AND b >= '0' AND a < 90"
+    table = pa.table({"a": pa.array(range(40_000), pa.int32()), "b": pa.array([None, "x"] * 20_000)})
+    lance_dataset.write_dataset(table, path)
+    first = lance_dataset.dataset(path)
+    assert first.count_rows(filter=filter) == 40
+    again = lance_dataset.dataset(path)
+    assert compiled(again, filter) is compiled(first, filter)
+    lance_dataset.write_dataset(table.slice(0, 20), path, mode="append")
+    longer = lance_dataset.dataset(path)
+    assert longer.count_rows(filter=filter) == longer.to_table(filter=filter).num_rows == 45
+    changed = pa.table({"a": pa.array(range(40_000), pa.float64()), "b": pa.array(["1", None] * 20_000)})
+    lance_dataset.write_dataset(changed, path, mode="overwrite")
+    assert lance_dataset.dataset(path).to_table(filter=filter)["a"].to_pylist() == list(range(12, 90, 2))
+    assert first.count_rows(filter=filter) == 40
+
+
+def compiled(dataset: lance_dataset.LanceDataset, filter: str) -> object:
+    return compile_filter(filter, dataset._snapshot.reader.expression_schema)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +24,9 @@ from lance_dataset.types.geoarrow import GEOMETRY
 from lance_dataset.types.logical import EXTENSION_NAME
 
 __all__ = ["BoundExpression", "Filter", "compile_expression", "compile_filter", "converted", "finished"]
+
+
+_Found = TypeVar("_Found")
 
 
 class BoundExpression:
@@ -99,7 +102,18 @@ class BoundExpression:
 class Filter(BoundExpression):
     """A boolean expression; rows where it is null are dropped."""
 
-    __slots__ = ()
+    __slots__ = ("_findings",)
+    _findings: dict[Callable[[Filter], Any], Any]
+
+    def finding(self, find: Callable[[Filter], _Found]) -> _Found:
+        """Return what a function finds out about the filter. It is computed once, and kept as long as the filter."""
+        try:
+            known = self._findings
+        except AttributeError:
+            known = self._findings = {}
+        if find in known:
+            return known[find]  # type: ignore[no-any-return]
+        return known.setdefault(find, find(self))  # type: ignore[no-any-return]
 
     def mask(self, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa.ChunkedArray:
         """Return True for the rows to keep, never null. Errors are those of `evaluate`."""

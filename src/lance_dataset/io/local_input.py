@@ -28,8 +28,10 @@ _LOADED_GAP = 16 << 10
 _SAMPLES = 8
 #: Of a single range up to this size only the ends are checked.
 _LARGE = 256 << 10
-#: When this many such ranges in a row (of any files) were in memory, only one of as many is checked.
+#: When this many requests in a row (of any files) were in memory, only one of as many such ranges is checked.
 _LUCKY = 16
+#: So many places are then checked of larger requests.
+_FEW_SAMPLES = 2
 #: Ranges with smaller gaps are read, or announced to the kernel, together.
 _MAX_GAP = 64 << 10
 _MAX_REQUEST = 8 << 20
@@ -56,7 +58,7 @@ class MappedInput:
 
     __slots__ = ("_buffer", "_counter", "_mapping", "path", "size")
 
-    #: Number of ranges in a row that were in memory.
+    #: Number of requests in a row that were in memory.
     _found = 0
 
     def __init__(self, path: str, descriptor: int, size: int, counter: IOCounter | None = None) -> None:
@@ -110,17 +112,18 @@ class MappedInput:
         mapping = self._mapping
         if mapping is None or not ranges or not mapping.tells_residency:
             return False
+        MappedInput._found += 1
+        is_likely = MappedInput._found > _LUCKY and MappedInput._found % _LUCKY != 0
+        samples = _FEW_SAMPLES if is_likely else _SAMPLES
         if len(ranges) == 1:
             offset, length = ranges[0]
-            if length <= _LARGE:
-                MappedInput._found += 1
-                if MappedInput._found > _LUCKY and MappedInput._found % _LUCKY:
-                    return False
+            if length <= _LARGE and is_likely:
+                return False
             places = [offset, offset + length - 1] if length else []
             if length > _LARGE:
-                places += [offset + length * number // _SAMPLES for number in range(1, _SAMPLES)]
+                places += [offset + length * number // samples for number in range(1, samples)]
         else:
-            places = [offset for offset, length in ranges[:: max(len(ranges) // _SAMPLES, 1)] if length]
+            places = [offset for offset, length in ranges[:: max(len(ranges) // samples, 1)] if length]
         if all(map(mapping.is_resident, places)):
             return False
         MappedInput._found = 0

@@ -116,8 +116,15 @@ def _has_extension(field: pa.Field) -> bool:
 
 
 def full_schema(schema: Schema) -> pa.Schema:
-    """Return the schema of names in expressions: columns of the dataset (as storage types) and system columns."""
-    return pa.schema([*schema.storage_arrow, *SYSTEM_COLUMNS.values()])
+    """Return the schema of names in expressions: columns of the dataset (as storage types) and system columns.
+
+    It is the same object each time, as what is known of filters is known by the schema object.
+    """
+    found = schema.companions.get("expressions")
+    if found is None:
+        made = pa.schema([*schema.storage_arrow, *SYSTEM_COLUMNS.values()])
+        found = schema.companions.setdefault("expressions", made)
+    return found
 
 
 def project(

@@ -23,21 +23,27 @@ def filter_steps(request: ScanRequest, filter: Filter, costs: ColumnCosts) -> tu
 
     A filter that could raise an error stays whole: the rows it is computed for must not depend on costs.
     """
+    steps = filter.finding(_steps)
+    if not steps:
+        return (filter,)
+    stored = set(request.schema.names)
+
+    def cost(step: Filter) -> float:
+        return sum(costs.cost(request.schema.top_level(name)).read for name in step.columns if name in stored)
+
+    return tuple(sorted(steps, key=cost))
+
+
+def _steps(filter: Filter) -> tuple[Filter, ...]:
+    """Return the conditions of a filter by the columns they read; none if it stays whole."""
     tree = filter.tree
     if not isinstance(tree, And) or may_fail(tree):
-        return (filter,)
+        return ()
     groups: dict[frozenset[str], list[Expression]] = {}
     for condition in _conditions(tree):
         names = frozenset(node.path[0] for node in walk(condition) if isinstance(node, Column))
         groups.setdefault(names, []).append(condition)
-    if len(groups) == 1:
-        return (filter,)
-    stored = set(request.schema.names)
-
-    def cost(names: frozenset[str]) -> float:
-        return sum(costs.cost(request.schema.top_level(name)).read for name in names if name in stored)
-
-    return tuple(_filter(groups[names]) for names in sorted(groups, key=cost))
+    return tuple(map(_filter, groups.values())) if len(groups) > 1 else ()
 
 
 def _conditions(tree: Expression) -> list[Expression]:

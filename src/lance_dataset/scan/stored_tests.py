@@ -9,6 +9,7 @@ from lance_dataset.expr.tree import And, Column, Constant, Expression, IsNull, I
 from lance_dataset.file.stored_test import StoredTest
 from lance_dataset.scan.encoded_filter import columns_read
 from lance_dataset.scan.interval_tests import interval_test
+from lancecodec.intervals import IntervalTest
 
 __all__ = ["stored_test"]
 
@@ -28,20 +29,47 @@ def stored_test(filter: Filter, arrow_type: pa.DataType) -> StoredTest | None:
     StoredTest or None
         None if the condition reads anything else than one column, or may have another result for the same value.
     """
-    if filter.tree is None or len(filter.columns) != 1:
+    if len(filter.columns) != 1 or not filter.finding(_is_testable):
         return None
     column = filter.columns[0]
-    names, is_steady = columns_read(filter.tree)
-    if names != {column} or not is_steady:
-        return None
 
     def evaluate(values: pa.Array) -> pa.BooleanArray:
         return filter.mask(pa.RecordBatch.from_arrays([values], names=[column]))
 
-    if _asks_for_nulls(filter.tree, column):
-        value, null = evaluate(pa.array([True, None])).to_pylist()
-        return StoredTest(evaluate, validity=(value, null))
-    return StoredTest(evaluate, interval_test(filter, arrow_type))
+    validity = filter.finding(_validity)
+    return StoredTest(evaluate, None if validity else _intervals(filter, arrow_type), validity)
+
+
+def _is_testable(filter: Filter) -> bool:
+    """Return True if the condition reads nothing but its one column, and always has the same result for a value."""
+    if filter.tree is None:
+        return False
+    names, is_steady = columns_read(filter.tree)
+    return names == set(filter.columns) and is_steady
+
+
+def _validity(filter: Filter) -> tuple[bool, bool] | None:
+    """Return the results for any value and for null if the condition asks only for nulls, otherwise None."""
+    column = filter.columns[0]
+    if filter.tree is None or not _asks_for_nulls(filter.tree, column):
+        return None
+    value, null = filter.mask(pa.RecordBatch.from_arrays([pa.array([True, None])], names=[column])).to_pylist()
+    return value, null
+
+
+def _intervals(filter: Filter, arrow_type: pa.DataType) -> IntervalTest | None:
+    """Return the condition as a test of plain values of a type, which is kept with the filter."""
+    known = filter.finding(_by_type)
+    for each, test in known:
+        if each.equals(arrow_type):
+            return test
+    test = interval_test(filter, arrow_type)
+    known.append((arrow_type, test))
+    return test
+
+
+def _by_type(filter: Filter) -> list[tuple[pa.DataType, IntervalTest | None]]:
+    return []
 
 
 def _asks_for_nulls(node: Expression, column: str) -> bool:

@@ -220,6 +220,11 @@ class Schema:
             raise CorruptFileError(f"the schema describes an Arrow extension type wrongly: {error}") from error
 
     @cached_property
+    def companions(self) -> dict[str, pa.Schema]:
+        """Schemas that higher floors derive from this one, and keep as long as it."""
+        return {}
+
+    @cached_property
     def has_extensions(self) -> bool:
         """True if a field has an Arrow extension name."""
         return any(EXTENSION_NAME in node.metadata or node.logical_type == "json" for node in self.walk())

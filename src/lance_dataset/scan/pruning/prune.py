@@ -72,7 +72,7 @@ from lance_dataset.scan.pruning.intervals import (
 )
 from lance_dataset.scan.row_ranges import RowRanges
 
-__all__ = ["Pruner", "may_fail", "may_fail_itself", "may_match"]
+__all__ = ["Pruner", "is_total", "may_fail", "may_fail_itself", "may_match"]
 
 Path: TypeAlias = "tuple[str, ...]"
 
@@ -120,13 +120,7 @@ class Pruner:
     @staticmethod
     def of(filter: Filter | None) -> Pruner | None:
         """Return the pruner of a filter, or None if no statistics could ever exclude a row."""
-        if filter is None or filter.tree is None:
-            return None
-        parts = list(_analysed(filter.tree))
-        if any(part is None for part in parts):
-            return None
-        paths = {part.path: None for part in parts if isinstance(part, Column) and _is_ordered(part.type)}
-        return Pruner(filter.tree, tuple(paths)) if paths else None
+        return None if filter is None else filter.finding(_pruner)
 
     def ranges(self, zones: Callable[[Path], Zones | None], num_rows: int, gap: int = 1) -> RowRanges | None:
         """Return the ranges of rows that the filter may keep.
@@ -150,6 +144,25 @@ class Pruner:
             return None
         bounds, match = may_match(self._tree, found, num_rows)
         return None if match.all() else RowRanges.of(bounds, match, gap)
+
+
+def _pruner(filter: Filter) -> Pruner | None:
+    if filter.tree is None:
+        return None
+    parts = list(_analysed(filter.tree))
+    if any(part is None for part in parts):
+        return None
+    paths = {part.path: None for part in parts if isinstance(part, Column) and _is_ordered(part.type)}
+    return Pruner(filter.tree, tuple(paths)) if paths else None
+
+
+def is_total(filter: Filter) -> bool:
+    """Return True if a filter has a tree, and computing it raises no error whatever the values of the columns."""
+    return filter.finding(_is_total)
+
+
+def _is_total(filter: Filter) -> bool:
+    return filter.tree is not None and not may_fail(filter.tree)
 
 
 def may_match(

@@ -16,7 +16,7 @@ from lance_dataset.expr.tree import And, Column, Comparison, Constant, Expressio
 from lance_dataset.late_dataclass import dataclass
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.scan.few_rows import FEW_ROWS, few_of_scan, may_take
-from lance_dataset.scan.pruning.prune import may_fail
+from lance_dataset.scan.pruning.prune import is_total
 from lance_dataset.scan.request import ScanRequest
 from lance_dataset.scan.row_ranges import RowRanges
 from lance_dataset.table.row_addresses import first_addresses, fragments_of, last_addresses, offsets_of
@@ -114,10 +114,9 @@ def named_rows_or_few(reader: TableReader, request: ScanRequest) -> ScanRequest 
 
 def _naming(request: ScanRequest) -> Expression | None:
     """Return the filter of a request if the rows that it names may be all that are examined."""
-    tree = None if request.filter is None else request.filter.tree
-    if tree is None or request.include_deleted or request.rows is not None or may_fail(tree):
+    if request.filter is None or request.include_deleted or request.rows is not None or not is_total(request.filter):
         return None
-    return tree
+    return request.filter.tree
 
 
 def _lists_all(node: Expression) -> bool:
