@@ -42,6 +42,18 @@ def fixed_chunks(
     lists: Lists | None = None,
     required: bool = False,
 ) -> PageTaker: ...
+def indexed_chunks(
+    chunks: Chunks,
+    width: int,
+    kind: int,
+    bits: int,
+    block: Buffer,
+    count: int,
+    *,
+    wide: bool = False,
+    definition: tuple[int, int] | None = None,
+    required: bool = False,
+) -> PageTaker: ...
 def text_chunks(
     chunks: Chunks,
     wide: bool,

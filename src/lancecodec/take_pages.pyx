@@ -6,8 +6,9 @@ booleans, -1 for values that vary in size. With `required`, a null counts as dam
 """
 
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from lancecodec.blocks cimport FileBlocks, Held, lc_blocks, lc_needs, load_needs, new_held
 from lancecodec.buffers cimport ByteView, check_aligned, readable
@@ -21,6 +22,11 @@ cdef extern from "kernels/take_needs.h" nogil:
                        lc_needs *needs)
     int lc_need_lists(const lc_chunks *chunks, lc_blocks *blocks, const int64_t *started, const int64_t *rows,
                       int64_t n, int64_t base, lc_needs *needs)
+
+cdef extern from "kernels/variable.h" nogil:
+    int lc_variable_block_offsets(lc_bytes block, int64_t n, int64_t base, int out_wide, uint8_t *out_offsets,
+                                  lc_bytes *values)
+    void lc_store_offset(uint8_t *offsets, int wide, int64_t i, int64_t value)
 
 cdef tuple VALUE_BITS = (None, (8, 16, 32, 64), (8, 16, 32, 64), (32, 64))
 cdef tuple LEVEL_KINDS = (LC_LEVEL_FLAT, LC_LEVEL_INLINE, LC_LEVEL_RLE, LC_LEVEL_OUT_OF_LINE)
@@ -307,6 +313,61 @@ def fixed_chunks(Chunks chunks not None, int64_t width, int64_t kind, int64_t bi
         if places.size // (8 if wide else 4) <= count:
             raise CodecError(f"{places.size} bytes are not {count + 1} offsets")
         table.offsets = places.data
+    return taker
+
+
+def indexed_chunks(Chunks chunks not None, int64_t width, int64_t kind, int64_t bits, block, int64_t count, *,
+                   bint wide=False, definition=None, bint required=False):
+    """Describe a mini-block page of indices into a dictionary that is given as it is stored.
+
+    Parameters
+    ----------
+    chunks, width, kind, bits, definition, required
+        As for `fixed_chunks`; `width` is not 0.
+    block
+        Entries of `width` bytes side by side, or a block of values that vary in size, see `variable.decode_block`.
+    count
+        Number of dictionary entries, more than 0.
+    wide
+        Whether offsets of 64 bits are needed for values that vary in size.
+
+    Returns
+    -------
+    PageTaker
+        The page.
+
+    Raises
+    ------
+    CodecError
+        The arguments do not match each other or the chunks, or the block is damaged.
+    OffsetOverflowError
+        The entries do not fit offsets of 32 bits.
+    """
+    cdef ByteView view = readable(block)
+    cdef lc_bytes stored, values
+    cdef bytes places
+    cdef uint8_t *offsets
+    cdef PageTaker taker
+    cdef int problem
+    stored.data, stored.size = view.data, view.size
+    values.data, values.size = view.data, view.size
+    if width > 0:
+        if count < 1 or view.size % width or view.size // width != count:
+            raise CodecError(f"{view.size} bytes are not {count} dictionary entries of {width} bytes")
+        return fixed_chunks(chunks, width, kind, bits, definition=definition, entries=block, count=count,
+                            required=required)
+    if width == 0 or count < 1 or count > view.size // 4:
+        raise CodecError(f"a dictionary of {count} entries in {view.size} bytes for values of {width} bytes")
+    places = PyBytes_FromStringAndSize(NULL, (count + 1) * (8 if wide else 4))
+    offsets = <uint8_t *>PyBytes_AS_STRING(places)
+    lc_store_offset(offsets, wide, 0, 0)
+    with nogil:
+        problem = lc_variable_block_offsets(stored, count, 0, wide, offsets + (8 if wide else 4), &values)
+    if problem:
+        fail(problem, f"a dictionary of {count} entries")
+    taker = fixed_chunks(chunks, width, kind, bits, definition=definition, entries=block, offsets=places, wide=wide,
+                         count=count, required=required)
+    taker.page.entries.data = values
     return taker
 
 

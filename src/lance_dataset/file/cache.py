@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar, cast
 
-__all__ = ["EXPANDED", "Decoded", "PageCache", "is_expanded"]
+__all__ = ["EXPANDED", "Decoded", "PageCache", "expanded_bytes", "is_expanded"]
 
 T = TypeVar("T")
 
@@ -118,4 +118,9 @@ _SMALL_PART = 64 << 10
 
 def is_expanded(size: int, stored: int) -> bool:
     """Return whether a decoded part of a page is too large for its stored bytes to stay as long as its file is open."""
-    return size > _MAX_EXPANSION * stored + _SMALL_PART
+    return size > expanded_bytes(stored)
+
+
+def expanded_bytes(stored: int) -> int:
+    """Return the maximum bytes of a decoded part of a page that stays as long as its file is open."""
+    return _MAX_EXPANSION * stored + _SMALL_PART

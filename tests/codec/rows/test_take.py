@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.pages.take_pages import COUNTS, CUTS, ROWS, WORDS, chunks_of, cut, inline, list_page, rows_of, text_chunk
 
-from lancecodec import CodecError, bitpacking, fsst, take_pages
+from lancecodec import CodecError, bitpacking, fsst, take_pages, variable
 from lancecodec import miniblock_levels as levels
 from lancecodec import miniblock_values as values
 from lancecodec.fullzip import ZipLayout
@@ -190,6 +190,37 @@ def test_dictionaries(bits: int) -> None:
     check(page, numbers.take(picked), 16)
     few = take_pages.fixed_chunks(chunks, 16, values.INLINE, bits, definition=definition, entries=data, count=2)
     assert rows_of(few, np.arange(ROWS), numbers.type, (16, False, False, (), 0)) is None
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_stored_dictionaries(wide: bool) -> None:
+    codes = np.random.default_rng(3).integers(0, len(WORDS), ROWS).astype(np.uint8)
+    chunks = chunks_of([[inline(part) for part in cut(codes)]])
+    entries = pa.array(WORDS, pa.large_string() if wide else pa.string())
+    _, offsets, data = entries.buffers()
+    block = np.empty(variable.block_bound(len(WORDS), data.size, wide), np.uint8)
+    block = block[: variable.encode_block(offsets, wide, data, len(WORDS), wide, block)]
+    for out_wide, kind in ((False, pa.string()), (True, pa.large_string())):
+        page = take_pages.indexed_chunks(chunks, -1, values.INLINE, 8, block, len(WORDS), wide=out_wide)
+        check(page, entries.cast(kind).take(pa.array(codes)), -1)
+    numbers = pa.array(range(len(WORDS)), pa.int64())
+    page = take_pages.indexed_chunks(
+        chunks, 8, values.INLINE, 8, numbers.buffers()[1].to_pybytes()[: 8 * len(WORDS)], len(WORDS)
+    )
+    check(page, numbers.take(pa.array(codes)), 8)
+    for width, stored, count in (
+        (-1, block[:-1], len(WORDS)),
+        (-1, block, len(WORDS) + 1),
+        (-1, block, 2**40),
+        (-1, block, 0),
+        (-1, block, -1),
+        (0, block, len(WORDS)),
+        (8, bytes(15), 2),
+        (8, bytes(17), 2),
+        (8, b"", 0),
+    ):
+        with pytest.raises(CodecError):
+            take_pages.indexed_chunks(chunks, width, values.INLINE, 8, stored, count)
 
 
 # -- lists -------------------------------------------------------------------------------------------------------

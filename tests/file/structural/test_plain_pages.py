@@ -1,4 +1,4 @@
-"""Tests of pages of values side by side, which are used in place without opening the page."""
+"""Tests of pages that are read without page objects: of values side by side, and with dictionaries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lance_dataset.errors import CorruptFileError
 from lance_dataset.file.reader import DataFileReader
 from lance_dataset.file.standalone import LanceFileWriter
 from lance_dataset.file.structural.read.leaf import LeafColumn
-from lance_dataset.file.structural.read.plain_pages import plain_array
+from lance_dataset.file.structural.read.plain_pages import plain_array, plain_dictionary_bytes, plain_taker
 from lance_dataset.io.local import LocalStore
 
 ROWS = 3000
@@ -30,9 +30,12 @@ def noise(kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, ROWS, [None, pa.py_buffer(data)])
 
 
-def column(path: Path, array: pa.Array, version: str, *, mmap: bool = True) -> LeafColumn:
+def column(
+    path: Path, array: pa.Array, version: str, *, mmap: bool = True, metadata: dict[str, str] | None = None
+) -> LeafColumn:
     """Write a file of one column and open it."""
-    with LanceFileWriter(str(path), pa.schema([pa.field("a", array.type)]), version=version) as writer:
+    schema = pa.schema([pa.field("a", array.type, metadata=metadata)])
+    with LanceFileWriter(str(path), schema, version=version) as writer:
         writer.write_batch(pa.record_batch([array], names=["a"]))
     reader = DataFileReader(LocalStore(mmap=mmap).open_input(str(path)))
     opened = reader.column(reader.schema.fields[0])
@@ -80,3 +83,52 @@ def test_pages_that_contradict_themselves_are_refused(tmp_path: Path, change: st
     assert first_page(opened) is None
     with pytest.raises(CorruptFileError, match="column 0"):
         opened.read(0, ROWS)
+
+
+REPEATED = {
+    "texts": pa.array([None, "a", "bcd", "e" * 20] * 5000),
+    "large": pa.array(["a", "bcd", "e" * 20, ""] * 5000, pa.large_string()),
+    "binaries": pa.array([b"a", b"bcd", b"e" * 20, b""] * 5000),
+    "decimals": pa.array([10**9, 10**11, -(10**9), None] * 5000).cast(pa.decimal128(22, 2)),
+    "numbers": pa.array([2**40, 2**55, -(2**40), 3] * 5000),
+    "many": pa.array([f"a text with number {number % 300}" for number in range(20000)]),
+}
+
+
+@pytest.mark.parametrize("scheme", ["none", "zstd", "lz4"])
+@pytest.mark.parametrize("name", REPEATED)
+def test_dictionaries_are_taken_without_a_page_object(tmp_path: Path, name: str, scheme: str) -> None:
+    values = REPEATED[name]
+    metadata = {"lance-encoding:dict-values-compression": scheme}
+    for mmap in (True, False):
+        opened = column(tmp_path / "a.lance", values, "2.2", mmap=mmap, metadata=metadata)
+        page = opened._pages[0]
+        assert page.layout.dictionary is not None
+        assert plain_taker(page, opened.branch) is not None
+        told = plain_dictionary_bytes(page, opened.branch)
+        known = opened._open(0).dictionary_bytes()  # type: ignore[attr-defined]
+        assert told == pytest.approx(known, rel=0.5)
+        rows = np.array([0, 7, 7, 19999, 2])
+        taker = opened.taker()
+        assert taker is not None
+        taker.open(0)
+        assert opened.take(rows).equals(values.take(pa.array(rows)))
+
+
+@pytest.mark.parametrize("scheme", ["none", "zstd", "lz4"])
+def test_large_and_damaged_dictionaries_are_left_to_page_objects(tmp_path: Path, scheme: str) -> None:
+    metadata = {"lance-encoding:dict-values-compression": scheme}
+    opened = column(tmp_path / "a.lance", REPEATED["many"], "2.2", metadata=metadata)
+    page = opened._pages[0]
+    layout, buffers = page.layout, page.buffers
+    for count in (0, 299, 301, 2**50):
+        page.layout = replace(layout, dictionary_size=count)
+        assert plain_taker(page, opened.branch) is None
+        with pytest.raises(CorruptFileError, match="column 0"):
+            opened.take(np.arange(300))
+        opened._opened.clear()
+    page.layout = layout
+    page.buffers = (*buffers[:2], (buffers[2][0], buffers[2][1] // 2))
+    assert plain_taker(page, opened.branch) is None
+    with pytest.raises(CorruptFileError, match="column 0"):
+        opened.take(np.arange(300))

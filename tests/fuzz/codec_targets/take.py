@@ -45,6 +45,10 @@ def fixed(c: Chaos) -> PageTaker:
     count = c.random.choice([2, 300])
     if c.flag():
         return take_pages.fixed_chunks(page, 5, kind, bits, definition=definition, entries=c.out(300 * 5), count=count)
+    if c.flag():
+        stored = c.damaged(np.array([32, 8 + 4 * 301, *range(301)], np.int32), 0.2)
+        block = b"".join([memoryview(stored).tobytes(), bytes(300)])
+        return take_pages.indexed_chunks(page, -1, kind, bits, block, count, wide=c.flag(), definition=definition)
     ends = c.damaged(np.arange(301, dtype=np.int32) * 3, 0.2)
     return take_pages.fixed_chunks(
         page, -1, kind, bits, definition=definition, entries=c.content(900), offsets=ends, count=count

@@ -348,6 +348,27 @@ class Encoding:
             raise CorruptFileError(f"{where}: claims a dictionary of {size} entries")
         return fixed_array(value_type, size, self.block(buffer, size, bits, where))
 
+    def taken_entries(self, buffer: pa.Buffer, size: int, bits: int, most_bytes: int) -> pa.Buffer | bytes:
+        """Return the entries of a page dictionary in the form that `take_pages.indexed_chunks` takes.
+
+        Parameters
+        ----------
+        buffer, size
+            As for `entries`; there are entries.
+        bits
+            Width of an entry in bits, 0 for strings and binaries.
+        most_bytes
+            Maximum bytes of a result that is not `buffer` itself.
+
+        Raises
+        ------
+        CodecError, CorruptFileError, MemoryLimitError, UnsupportedError
+            The entries need another form or more bytes, or are damaged; `entries` then decides.
+        """
+        if bits == 0 or size * bits > 8 * most_bytes:
+            raise CorruptFileError(f"{size} entries of {bits} bits")
+        return self.block(buffer, size, bits, "")
+
     def entries_codec(self, bits: int) -> int | None:
         """Return the codec of the entries of a page dictionary, numbered as in `chunk_codec`.
 

@@ -66,6 +66,10 @@ class Flat(WordEncoding):
         """See `Encoding.chunk_codec`."""
         return miniblock_values.FLAT, self.bits
 
+    def taken_entries(self, buffer: pa.Buffer, size: int, bits: int, most_bytes: int) -> pa.Buffer | bytes:
+        """See `Encoding.taken_entries`."""
+        return buffer if bits == self.bits else super().taken_entries(buffer, size, bits, most_bytes)
+
     def entries_codec(self, bits: int) -> int | None:
         """See `Encoding.entries_codec`."""
         return miniblock_values.FLAT if bits == self.bits else None

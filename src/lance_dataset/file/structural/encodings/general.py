@@ -104,6 +104,11 @@ class General(Encoding):
         """See `Encoding.entries`."""
         return self.values.entries(self._decompressed_block(buffer, where), size, value_type, where)
 
+    def taken_entries(self, buffer: pa.Buffer, size: int, bits: int, most_bytes: int) -> pa.Buffer | bytes:
+        """See `Encoding.taken_entries`."""
+        block = general.decompress(self.scheme, buffer.to_pybytes(), max_size=most_bytes)
+        return self.values.taken_entries(pa.py_buffer(block), size, bits, most_bytes)
+
     def planar_entries(self, buffer: pa.Buffer, size: int, value_type: pa.DataType, where: str) -> pa.Array:
         """See `Encoding.planar_entries`."""
         return self.values.planar_entries(self._decompressed_block(buffer, where), size, value_type, where)

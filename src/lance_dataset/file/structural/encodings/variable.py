@@ -163,6 +163,12 @@ class Variable(StringEncoding):
         data = buffer.slice(begin, length)
         return binary_array(value_type, size, offsets, private_copy(data) if is_text(value_type) else data)
 
+    def taken_entries(self, buffer: pa.Buffer, size: int, bits: int, most_bytes: int) -> pa.Buffer | bytes:
+        """See `Encoding.taken_entries`."""
+        if bits:
+            raise CorruptFileError(f"a dictionary of strings for values of {bits} bits")
+        return buffer
+
     def planar_entries(self, buffer: pa.Buffer, size: int, value_type: pa.DataType, where: str) -> pa.Array:
         """See `Encoding.planar_entries`."""
         return self.entries(buffer, size, value_type, where)

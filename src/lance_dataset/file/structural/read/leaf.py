@@ -28,7 +28,7 @@ from lance_dataset.file.structural.nesting import Branch
 from lance_dataset.file.structural.read.decompression import WideSpanError
 from lance_dataset.file.structural.read.levels import assemble, check_layers
 from lance_dataset.file.structural.read.page import LeafPage, NestedPage, Page
-from lance_dataset.file.structural.read.plain_pages import plain_array, plain_taker
+from lance_dataset.file.structural.read.plain_pages import plain_array, plain_dictionary_bytes, plain_taker
 from lance_dataset.file.take_shape import take_shape
 from lance_dataset.file.zones import Zones
 from lance_dataset.properties import cached_property
@@ -286,6 +286,10 @@ class LeafColumn(ColumnReader):
             return None
         if getattr(self._pages[0].layout, "dictionary", None) is None:
             return None
+        if 0 not in self._opened and _may_be_plain(self._pages[0]):
+            plain = plain_dictionary_bytes(self._pages[0], self.branch)
+            if plain is not None:
+                return plain
         try:
             page = self._open(0)
             return page.dictionary_bytes() if isinstance(page, LevelPage) else None

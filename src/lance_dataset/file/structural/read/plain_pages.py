@@ -11,9 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_dataset.errors import CorruptFileError, UnsupportedError
+from lance_dataset.errors import CorruptFileError, MemoryLimitError, UnsupportedError
 from lance_dataset.file.blob_fields import is_pair
 from lance_dataset.file.buffers import aligned, allocate
+from lance_dataset.file.cache import expanded_bytes
 from lance_dataset.file.kinds import is_binary_like, is_wide
 from lance_dataset.file.structural.arrays import BinaryDictionary, binary_array, fixed_array, value_bits
 from lance_dataset.file.structural.encodings.base import Encoding
@@ -35,7 +36,7 @@ from lancecodec.miniblock_levels import Levels
 from lancecodec.miniblock_values import FixedValues, VariableValues
 from lancecodec.take_pages import PageTaker
 
-__all__ = ["plain_array", "plain_taker"]
+__all__ = ["plain_array", "plain_dictionary_bytes", "plain_taker"]
 
 _REMEMBERED = 1 << 10
 #: Pages with more values or bytes are worth a page object that stays, and that releases what it has read.
@@ -43,7 +44,11 @@ _SMALL_ROWS = 1 << 15
 _SMALL_BYTES = 1 << 20
 #: Larger dictionaries, in bytes, are worth keeping in decoded form.
 _SMALL_DICTIONARY = 16 << 10
+#: Larger dictionaries, in bytes, are worth sharing between takes and other reads.
+_TAKEN_DICTIONARY = 64 << 10
 _MEMORY_PAGE = 4096
+#: Bytes in front of the offsets of a block of texts.
+_BLOCK_HEADER = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +90,12 @@ _plans: dict[tuple[int, int], tuple[Any, Any, _Plan | None]] = {}
 
 
 def plain_taker(page: Page, branch: Branch) -> PageTaker | None:
-    """Open random access to a page of values without lists, dictionary and compression; None for other pages.
+    """Open random access to a page of values without lists and compression, perhaps with a small dictionary.
+
+    Returns
+    -------
+    PageTaker or None
+        None for all other pages.
 
     Raises
     ------
@@ -96,12 +106,54 @@ def plain_taker(page: Page, branch: Branch) -> PageTaker | None:
     data = None if plan is None or not plan.is_taken else _chunks(page, plan)
     if plan is None or data is None:
         return None
+    if plan.layout.dictionary is not None:
+        return _indices_taker(page, data, plan, plan.layout.dictionary)
     required = not branch.leaf.nullable
     if plan.codec is None:
         return take_pages.text_chunks(
             data, plan.wide, symbol_table=plan.symbol_table, definition=plan.definition, required=required
         )
     return take_pages.fixed_chunks(data, plan.shape.width, *plan.codec, definition=plan.definition, required=required)
+
+
+def _indices_taker(page: Page, data: Chunks, plan: _Plan, encoding: Encoding) -> PageTaker | None:
+    """Open random access to a page with a dictionary, None if it is large or in a form that a page object must read."""
+    count, stored, shape = plan.layout.dictionary_size, page.buffers[2][1], plan.shape
+    if plan.codec is None or stored > _TAKEN_DICTIONARY or not count:
+        return None
+    try:
+        block = encoding.taken_entries(page.read(2), count, max(8 * shape.width, 0), expanded_bytes(stored))
+        return take_pages.indexed_chunks(
+            data,
+            shape.width,
+            *plan.codec,
+            block,
+            count,
+            wide=shape.wide,
+            definition=plan.definition,
+            required=not plan.branch.leaf.nullable,
+        )
+    except (CodecError, CorruptFileError, MemoryLimitError, UnsupportedError):
+        return None
+
+
+def plain_dictionary_bytes(page: Page, branch: Branch) -> tuple[float, float] | None:
+    """Return what `ColumnReader.dictionary_bytes` tells, without decoding the dictionary; None for other pages."""
+    plan = _known_plan(page.layout, branch)
+    if plan is None or plan.codec is None or plan.layout.dictionary is None or len(page.buffers) != 3:
+        return None
+    index, encoding, size = plan.codec[1] / 8, plan.layout.dictionary, page.buffers[2][1]
+    if plan.shape.width > 0:
+        return index, float(plan.shape.width)
+    if encoding.inner is not encoding:
+        try:
+            claim = encoding.decompressed_size(page.read(2).to_pybytes())
+        except CodecError:
+            return None
+        if claim is None:
+            return None
+        size = claim
+    return index, max(size - _BLOCK_HEADER, 0) / max(plan.layout.dictionary_size, 1)
 
 
 def plain_array(page: Page, branch: Branch) -> pa.Array | None:
@@ -243,9 +295,9 @@ def _plan_of_values(
     least, kind = sum(encoding.least_bits), branch.leaf.storage_type
     if layout.dictionary is not None:
         codec = encoding.chunk_codec("")
-        if codec[1] not in (8, 16, 32, 64) or not is_binary_like(kind):
+        if codec[1] not in (8, 16, 32, 64) or not (shape.width or is_binary_like(kind)):
             return None
-        return _Plan(layout, branch, codec, shape, False, None, definition, least, True, is_taken=False)
+        return _Plan(layout, branch, codec, shape, False, None, definition, least, is_binary_like(kind))
     if encoding.is_text:
         if shape.width >= 0:
             return None
