@@ -20,9 +20,11 @@ cdef extern from "kernels/window.h" nogil:
         const lc_take_page *page
         int64_t first
         int64_t stop
+    int64_t LC_WINDOW_SHARE
     ctypedef struct lc_window_mask:
         const uint8_t *bits
         int64_t at
+        const int64_t *places
     ctypedef struct lc_window_sink:
         uint8_t *values
         uint8_t *validity
@@ -40,6 +42,9 @@ cdef extern from "kernels/window.h" nogil:
     int lc_window_read(const lc_window_part *parts, int64_t count, const lc_window_mask *mask, int64_t rows,
                        const uint64_t *utf8, lc_window_sink *sink)
     void lc_window_close(lc_window_sink *sink)
+
+cdef extern from "kernels/positions.h" nogil:
+    int64_t lc_bits_positions(const uint8_t *bits, int64_t n, int64_t *out, int64_t room)
 
 cdef uint64_t[256] automaton
 lc_utf8_fill(automaton)
@@ -86,6 +91,7 @@ cdef class Window:
 
     cdef list columns
     cdef uint8_t *bits
+    cdef int64_t *places
     cdef lc_window_mask mask
     cdef window_column *found
     cdef lc_window_part *parts
@@ -122,6 +128,7 @@ cdef class Window:
 
     def __dealloc__(self):
         PyMem_Free(self.bits)
+        PyMem_Free(self.places)
         PyMem_Free(self.found)
         PyMem_Free(self.parts)
 
@@ -139,6 +146,22 @@ cdef class Window:
             if size:
                 memcpy(self.bits, mask.data + (bit >> 3), size)
             self.num_rows = lc_bits_count(self.bits, bit & 7, rows)
+        if self.num_rows < rows // LC_WINDOW_SHARE:
+            self.locate(rows)
+        return 0
+
+    cdef int locate(self, int64_t rows) except -1:
+        """List the places of the rows to keep."""
+        cdef int64_t at = self.mask.at, i
+        self.places = <int64_t *>PyMem_Malloc((self.num_rows + 1) * sizeof(int64_t))
+        if self.places == NULL:
+            raise MemoryError(f"{self.num_rows} rows")
+        with nogil:
+            self.bits[0] &= 0xFF << at  # bits of other rows
+            lc_bits_positions(self.bits, at + rows, self.places, self.num_rows)
+            for i in range(self.num_rows):
+                self.places[i] -= at
+        self.mask.places = self.places
         return 0
 
     cdef int64_t find(self, window_column *found, ColumnTaker column, int64_t start, int64_t stop) except -1:

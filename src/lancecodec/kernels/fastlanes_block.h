@@ -15,14 +15,6 @@
 #define LC_FL_ROW 128     /* bytes of a row, and of `width` 1 in a block */
 #define LC_FL_WORDS 16    /* 64-bit words of a row */
 
-/* The rows of a block are not in memory order, so the hardware does not prefetch them. Blocks follow each other, in
- * chunks nearly so: prefetch one block ahead. A prefetch of an invalid address has no effect. */
-#if defined(__GNUC__) || defined(__clang__)
-#define LC_FL_AHEAD(p, distance) __builtin_prefetch((const void *)((uintptr_t)(p) + (uintptr_t)(distance)))
-#else
-#define LC_FL_AHEAD(p, distance) ((void)(p))
-#endif
-
 LC_INLINE int lc_fl_bits_known(int64_t bits) { return bits == 8 || bits == 16 || bits == 32 || bits == 64; }
 
 /* Everything below divides by powers of two; `bits` is a constant in hot loops, a variable elsewhere. */
@@ -88,8 +80,9 @@ LC_INLINE void lc_fl_unpack_whole(const uint8_t *LC_RESTRICT src, int64_t blocks
     for (int64_t b = 0; b < blocks; b++, src += width * LC_FL_ROW, out += bits * LC_FL_ROW) {
         for (int piece = 0; piece < bits; piece++) {
             int row = width + ((piece * width) >> lc_fl_log(bits));
-            LC_FL_AHEAD(src, row * LC_FL_ROW);
-            LC_FL_AHEAD(src, row * LC_FL_ROW + LC_FL_ROW / 2);
+            /* rows are not in memory order, so the hardware does not prefetch the next block */
+            LC_PREFETCH(src, row * LC_FL_ROW);
+            LC_PREFETCH(src, row * LC_FL_ROW + LC_FL_ROW / 2);
             lc_fl_unpack_piece(src, bits, width, piece, out + piece * LC_FL_ROW);
         }
     }
@@ -125,11 +118,18 @@ LC_CLONES static inline void lc_fl_unpack_part(const uint8_t *src, int bits, int
     }
 }
 
+/* The byte from which on value i of a block lies, `shift` bits behind its begin. */
+LC_INLINE int64_t lc_fl_place(int bits, int width, int64_t i, int *shift) {
+    int log = lc_fl_log(bits), byte = (int)i << (log - 3);
+    int bit = lc_fl_row_of_piece(bits, byte / LC_FL_ROW) * width;
+    *shift = bit & (bits - 1);
+    return (int64_t)(bit >> log) * LC_FL_ROW + byte % LC_FL_ROW;
+}
+
 /* One value; 0 <= i < 1024, width > 0. */
 LC_INLINE uint64_t lc_fl_get(const uint8_t *src, int bits, int width, int64_t i) {
-    int log = lc_fl_log(bits), byte = (int)i << (log - 3);
-    int bit = lc_fl_row_of_piece(bits, byte / LC_FL_ROW) * width, shift = bit & (bits - 1);
-    const uint8_t *p = src + (bit >> log) * LC_FL_ROW + byte % LC_FL_ROW;
+    int shift;
+    const uint8_t *p = src + lc_fl_place(bits, width, i, &shift);
     uint64_t value = lc_load_value(p, bits) >> shift;
     if (shift + width > bits) value |= lc_load_value(p + LC_FL_ROW, bits) << (bits - shift);
     return value & lc_low_mask(width);
@@ -155,8 +155,8 @@ LC_INLINE void lc_fl_pack_whole(const uint8_t *LC_RESTRICT values, int bits, int
     for (int w = 0; w < width; w++) {
         uint64_t words[LC_FL_WORDS] = {0};
         for (;;) {
-            LC_FL_AHEAD(values, (bits + row) * LC_FL_ROW);
-            LC_FL_AHEAD(values, (bits + row) * LC_FL_ROW + LC_FL_ROW / 2);
+            LC_PREFETCH(values, (bits + row) * LC_FL_ROW);
+            LC_PREFETCH(values, (bits + row) * LC_FL_ROW + LC_FL_ROW / 2);
             const uint8_t *p = values + lc_fl_piece_of_row(bits, row) * LC_FL_ROW;
             int shift = row * width - w * bits;
             if (shift < 0) {

@@ -13,12 +13,6 @@
 
 #include "key_rows.h"
 
-#if defined(__GNUC__) || defined(__clang__)
-#define LC_PREFETCH(p) __builtin_prefetch(p)
-#else
-#define LC_PREFETCH(p) (void)(p)
-#endif
-
 /* A slot: 24 bits of the hash, and 1 + the number of a key; 0 is free. */
 #define LC_GROUP_BITS 40
 #define LC_MAX_GROUPS (((int64_t)1 << LC_GROUP_BITS) - 2)
@@ -161,7 +155,7 @@ LC_INLINE void lc_key_occupy(lc_key_table *t, uint64_t slot, uint64_t hash, int6
 LC_INLINE void lc_key_hashes(const lc_key_table *t, enum lc_key_form form, const lc_key_block *b, uint64_t *hashes) {
     for (int64_t i = 0; i < b->n; i++) {
         hashes[i] = lc_key_hash(t->secret, form, b, i);
-        LC_PREFETCH(t->slots + (hashes[i] >> t->shift));
+        LC_PREFETCH(t->slots + (hashes[i] >> t->shift), 0);
     }
 }
 
@@ -218,14 +212,14 @@ LC_INLINE int64_t lc_key_candidates(const lc_key_table *t, enum lc_key_form form
     int64_t count = 0;
     for (int64_t i = 0; i < b->n; i++) {
         all[i] = lc_key_hash(t->secret, form, b, i);
-        LC_PREFETCH(t->filter + (lc_key_filter_bit(t, all[i]) >> 6));
+        LC_PREFETCH(t->filter + (lc_key_filter_bit(t, all[i]) >> 6), 0);
     }
     for (int64_t i = 0; i < b->n; i++) {
         uint64_t bit = lc_key_filter_bit(t, all[i]);
         rows[count] = i, hashes[count] = all[i];
         count += (int64_t)(t->filter[bit >> 6] >> (bit & 63)) & b->valid[i];
     }
-    for (int64_t k = 0; k < count; k++) LC_PREFETCH(t->slots + (hashes[k] >> t->shift));
+    for (int64_t k = 0; k < count; k++) LC_PREFETCH(t->slots + (hashes[k] >> t->shift), 0);
     return count;
 }
 

@@ -33,6 +33,13 @@
 #define LC_INLINE static inline __attribute__((always_inline))
 #endif
 
+/* Ask for the bytes `distance` behind p, which need not be a valid address. */
+#if defined(__GNUC__) || defined(__clang__)
+#define LC_PREFETCH(p, distance) __builtin_prefetch((const void *)((uintptr_t)(p) + (uintptr_t)(distance)))
+#else
+#define LC_PREFETCH(p, distance) ((void)(p))
+#endif
+
 /* Memory of a mapped file may change between two loads, and a compiler may load a value again instead of keeping it.
  *
  * What is checked must be what is used. Either a value is loaded once: lc_once_* hide where it came from. Or whole blocks

@@ -8,56 +8,8 @@
 
 #include <stdlib.h>
 
-#include "blocks.h"
-#include "fullzip.h"
-#include "miniblock_fixed.h"
-#include "miniblock_levels.h"
-#include "miniblock_variable.h"
-
-enum lc_take_kind { LC_TAKE_NULLS, LC_TAKE_CONSTANT, LC_TAKE_CHUNKS, LC_TAKE_ZIPPED };
-
-/* Entries of a dictionary: of one width, or (offsets not NULL) of varying size. */
-typedef struct {
-    lc_bytes data;
-    const uint8_t *offsets;
-    int wide;
-    int64_t count; /* -1: there is no dictionary */
-} lc_take_entries;
-
-/* Rows of a page of lists: where they begin, and the meaning of their levels. */
-typedef struct {
-    lc_level_codecs codecs;
-    const int64_t *started;             /* rows that start before each chunk, and all */
-    int64_t null_item, null_list, empty; /* definition levels; 0: does not exist */
-    int required;                       /* a null list counts as damage */
-} lc_take_lists;
-
-typedef struct {
-    int64_t kind, rows;
-    int64_t width; /* bytes of a value; 0: a bit; -1: values vary in size */
-    int required;  /* a null counts as damage */
-    /* chunks */
-    const lc_chunks *chunks;
-    lc_value_codec values; /* fixed width, or dictionary indices */
-    lc_text_codec text;
-    lc_level_codec levels;
-    lc_take_entries entries;
-    const lc_take_lists *lists; /* NULL: a row is a value */
-    /* zipped */
-    lc_zip zip;
-    lc_bytes data, index; /* positions of rows, of index_width bytes; empty if items have one size */
-    int64_t index_width;
-    /* constant */
-    lc_bytes value;
-    const uint8_t *definition; /* a level of 16 bits per row; NULL: no nulls */
-    lc_blocks *blocks;         /* of the file, which take_needs.h loads first; NULL: all bytes are in memory */
-} lc_take_page;
-
-/* Rows of a page: rows[i] - base is the row in the page, and it is written to places[i], or to first + i. */
-typedef struct {
-    const int64_t *rows, *places;
-    int64_t n, base, first;
-} lc_take_span;
+#include "take_ahead.h"
+#include "take_page.h"
 
 /* Memory for decoded texts, in blocks that are not moved. */
 typedef struct lc_take_memory {
@@ -367,11 +319,17 @@ static int lc_take_from_chunk(const lc_take_page *page, lc_take_chunk *chunk, co
 
 static int lc_take_chunks(const lc_take_page *page, const lc_take_span *span, lc_take_sink *sink) {
     const lc_chunk_table *table = &page->chunks->table;
+    int64_t width = span->n ? span->rows[span->n - 1] - span->rows[0] : 0;
+    int64_t ahead = lc_take_waits(page, span->n, width) ? 0 : span->n;
     lc_take_chunk chunk;
     if (page->levels.kind != LC_LEVEL_NONE && lc_take_nullable(sink)) return LC_NO_MEMORY;
     for (int64_t i = 0, stop; i < span->n; i = stop) {
         int64_t row = span->rows[i] - span->base;
         if ((uint64_t)row >= (uint64_t)table->items) return LC_CHUNK_ITEM;
+        if (i >= ahead) {
+            ahead = span->n - i < LC_AHEAD_ROWS ? span->n : i + LC_AHEAD_ROWS;
+            lc_take_ahead(page, span->rows + i, ahead - i, span->base);
+        }
         int64_t number = lc_chunk_find(table, row), first = table->firsts[number] + span->base;
         chunk.count = table->firsts[number + 1] - table->firsts[number];
         for (stop = i + 1; stop < span->n; stop++)
@@ -399,6 +357,7 @@ static int lc_take_zipped_fixed(const lc_take_page *page, const lc_take_span *sp
     for (int64_t i = 0; i < span->n && !problem; i++) {
         int64_t row = span->rows[i] - span->base, place = lc_take_place(span, i);
         if ((uint64_t)row >= (uint64_t)total) return LC_CHUNK_ITEM;
+        if (i + LC_AHEAD_ROWS < span->n) LC_PREFETCH(page->data.data, (span->rows[i + LC_AHEAD_ROWS] - span->base) * size);
         const uint8_t *item = page->data.data + row * size;
         uint64_t level = lc_zip_word(item, zip->control);
         if (level > (uint64_t)zip->top_def) return LC_BAD_LEVEL;

@@ -17,11 +17,16 @@ typedef struct {
     int64_t first, stop;
 } lc_window_part;
 
-/* Bit `at` of `bits` belongs to the first row of the window. Without bits all rows are kept. */
+/* Bit `at` of `bits` belongs to the first row of the window. Without bits all rows are kept. If few are, `places` has the
+ * place of each in the window, so that no column searches the bits again. */
 typedef struct {
     const uint8_t *bits;
     int64_t at;
+    const int64_t *places;
 } lc_window_mask;
+
+/* Less than 1 / LC_WINDOW_SHARE of the rows are few. */
+#define LC_WINDOW_SHARE 12
 
 /* Output of a column. The memory belongs to the caller, except for what lc_window_close frees. */
 typedef struct {
@@ -62,26 +67,50 @@ static int lc_window_supports(const lc_take_page *page) {
 /* ---- chunks: a walk over those with rows that are kept ---- */
 
 typedef struct {
+    const lc_take_page *page;
     lc_chunk_walk walk;
     int64_t place; /* of the first row of the chunk in the window */
     int64_t n;     /* rows of the window in the chunk */
     int64_t kept;
+    int64_t before;      /* rows that are kept in front of it */
+    int64_t ahead, stop; /* the kept rows of the part whose bytes are to be asked for */
+    int64_t base;        /* place of the first row of the page */
 } lc_window_chunk;
 
-LC_INLINE lc_window_chunk lc_window_begin(const lc_window_part *part, int64_t place) {
+LC_INLINE lc_window_chunk lc_window_begin(const lc_window_part *part, const lc_window_mask *mask, int64_t place) {
     lc_window_chunk chunk;
+    int64_t n = part->stop - part->first;
+    chunk.page = part->page;
     chunk.walk = lc_chunk_walk_over(part->page->chunks, part->first, part->stop);
     chunk.place = place;
     chunk.n = chunk.kept = 0;
+    chunk.base = place - part->first;
+    chunk.before = chunk.ahead = chunk.stop = 0;
+    if (mask->places == NULL) return chunk;
+    chunk.before = chunk.ahead = chunk.stop = lc_window_count(mask, 0, place);
+    /* of values of a fixed size, several are in each line of the cache */
+    if (part->page->width >= 0 || part->page->entries.count >= 0) return chunk;
+    int64_t kept = lc_window_count(mask, place, n);
+    if (lc_take_waits(part->page, kept, n)) chunk.stop += kept;
     return chunk;
 }
 
+/* Ask for the bytes of the next kept rows, at least those of the chunk. */
+LC_INLINE void lc_window_ahead(const lc_window_mask *mask, lc_window_chunk *chunk) {
+    while (chunk->ahead < chunk->stop && chunk->ahead < chunk->before + chunk->kept) {
+        int64_t n = chunk->stop - chunk->ahead < LC_AHEAD_ROWS ? chunk->stop - chunk->ahead : LC_AHEAD_ROWS;
+        lc_take_ahead(chunk->page, mask->places + chunk->ahead, n, chunk->base);
+        chunk->ahead += n;
+    }
+}
+
 /* Open the next chunk with kept rows; 0 if there is none, or a problem has occurred. */
-LC_INLINE int lc_window_next(const lc_chunks *chunks, const lc_window_mask *mask, lc_window_chunk *chunk,
-                             int *problem) {
+LC_INLINE int lc_window_next(const lc_window_mask *mask, lc_window_chunk *chunk, int *problem) {
+    const lc_chunks *chunks = chunk->page->chunks;
     const int64_t *firsts = chunks->table.firsts;
     lc_chunk_walk *walk = &chunk->walk;
     chunk->place += chunk->n;
+    chunk->before += chunk->kept;
     while (walk->at < walk->stop) {
         int64_t i = ++walk->chunk, first = firsts[i], end = firsts[i + 1];
         walk->values = end - first;
@@ -91,6 +120,7 @@ LC_INLINE int lc_window_next(const lc_chunks *chunks, const lc_window_mask *mask
         chunk->n = walk->high - walk->low;
         chunk->kept = lc_window_count(mask, chunk->place, chunk->n);
         if (chunk->kept) {
+            lc_window_ahead(mask, chunk);
             *problem = lc_chunk_open(chunks, i, &walk->open);
             return *problem == LC_OK;
         }
@@ -135,11 +165,26 @@ static int lc_window_levels(const lc_take_page *page, const lc_window_chunk *chu
 
 /* ---- values of a fixed size ---- */
 
+/* The values of a chunk that are at some places of the window. */
+static int lc_window_placed(const lc_value_codec *codec, const lc_window_chunk *chunk, const int64_t *places,
+                            uint8_t *out) {
+    const lc_chunk_walk *walk = &chunk->walk;
+    int64_t at[LC_TAKE_BLOCK], width = codec->bits >> 3;
+    int problem = LC_OK;
+    for (int64_t i = 0; i < chunk->kept && !problem; i += LC_TAKE_BLOCK) {
+        int64_t some = chunk->kept - i < LC_TAKE_BLOCK ? chunk->kept - i : LC_TAKE_BLOCK;
+        for (int64_t k = 0; k < some; k++) at[k] = places[i + k] - chunk->place + walk->low;
+        problem = lc_value_at(codec, &walk->open, walk->values, at, some, out + i * width);
+    }
+    return problem;
+}
+
 /* A few values of a chunk, without decoding the others. */
 static int lc_window_few(const lc_value_codec *codec, const lc_window_chunk *chunk, const lc_window_mask *mask,
                          uint8_t *out) {
     const lc_chunk_walk *walk = &chunk->walk;
     int64_t at[LC_TAKE_BLOCK], found = 0, width = codec->bits >> 3;
+    if (mask->places) return lc_window_placed(codec, chunk, mask->places + chunk->before, out);
     for (int64_t i = 0; i < chunk->n; i += 64) {
         int64_t live = chunk->n - i < 64 ? chunk->n - i : 64;
         for (uint64_t word = lc_kept_word(mask->bits, mask->at + chunk->place + i, live); word; word &= word - 1) {
@@ -248,6 +293,12 @@ static int lc_window_texts(const lc_take_page *page, const lc_window_chunk *chun
     if (chunk->kept == chunk->n)
         return lc_window_strings(codec, buffer, walk->values, walk->low, walk->high, sink, &ends);
     int problem = LC_OK;
+    if (mask->places) {
+        const int64_t *places = mask->places + chunk->before;
+        for (int64_t k = 0; k < chunk->kept && !problem; k++)
+            problem = lc_window_string(codec, buffer, walk->values, places[k] - chunk->place + walk->low, sink, &ends);
+        return problem;
+    }
     for (int64_t i = 0; i < chunk->n && !problem; i += 64) {
         int64_t live = chunk->n - i < 64 ? chunk->n - i : 64, at = walk->low + i;
         uint64_t word = lc_kept_word(mask->bits, mask->at + chunk->place + i, live);
@@ -343,11 +394,11 @@ static int lc_window_named(const lc_take_page *page, const lc_window_chunk *chun
 static int lc_window_chunks(const lc_window_part *part, const lc_window_mask *mask, int64_t place,
                             lc_window_sink *sink) {
     const lc_take_page *page = part->page;
-    lc_window_chunk chunk = lc_window_begin(part, place);
+    lc_window_chunk chunk = lc_window_begin(part, mask, place);
     lc_window_names names;
     int problem = LC_OK, named = page->width < 0 && page->entries.count >= 0;
     if (named) problem = lc_window_prepare(&page->entries, part->stop - part->first, sink, &names);
-    while (!problem && lc_window_next(page->chunks, mask, &chunk, &problem)) {
+    while (!problem && lc_window_next(mask, &chunk, &problem)) {
         problem = lc_window_levels(page, &chunk, mask, sink);
         if (problem) break;
         if (named) problem = lc_window_named(page, &chunk, mask, &names, sink);
@@ -469,9 +520,9 @@ static int lc_window_named_bytes(const lc_window_part *part, const lc_window_mas
     const lc_take_page *page = part->page;
     const lc_take_entries *entries = &page->entries;
     int64_t width = page->values.bits >> 3;
-    lc_window_chunk chunk = lc_window_begin(part, place);
+    lc_window_chunk chunk = lc_window_begin(part, mask, place);
     int problem = lc_take_grow(&sink->codes, &sink->codes_size, page->chunks->table.largest * width);
-    while (!problem && lc_window_next(page->chunks, mask, &chunk, &problem)) {
+    while (!problem && lc_window_next(mask, &chunk, &problem)) {
         problem = lc_window_fixed(page, &chunk, mask, sink, sink->codes);
         for (int64_t i = 0; i < chunk.kept && !problem; i++) {
             uint64_t code = lc_code_at(sink->codes, width, i);
@@ -509,8 +560,8 @@ static int lc_window_room(const lc_window_part *part, const lc_window_mask *mask
     double growth;
     if (kept == 0) return LC_OK;
     if (page->entries.count >= 0) return lc_window_named_room(part, mask, place, kept, sink, room);
-    lc_window_chunk chunk = lc_window_begin(part, place);
-    while (lc_window_next(page->chunks, mask, &chunk, &problem)) {
+    lc_window_chunk chunk = lc_window_begin(part, mask, place);
+    while (lc_window_next(mask, &chunk, &problem)) {
         problem = lc_window_stored(&page->text, &chunk, mask, &stored);
         if (problem) return problem;
     }

@@ -3,6 +3,7 @@
 #define LANCECODEC_FUZZ_PAGES_H
 
 #include "chunks.h"
+#define LC_AHEAD_BYTES 0
 #include "take.h"
 
 /* Whether pages of chunks have levels. */

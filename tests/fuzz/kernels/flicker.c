@@ -265,8 +265,11 @@ static void windows(fz_input *in) {
     for (int64_t i = 0; i < p.chunks.table.count; i++) p.data[i] = fk_file(in, p.data[i], p.starts[i + 1] - p.starts[i], 2);
     lc_window_part part = {&page, fz_upto(in, page.rows - 1), page.rows};
     int64_t n = part.stop - part.first, room = 0;
-    lc_window_mask mask = {fz_upto(in, 1) ? fz_take(in, (n + 7) / 8) : NULL, 0};
-    int64_t rows = lc_window_count(&mask, 0, n);
+    lc_window_mask mask = {.bits = fz_upto(in, 1) ? fz_take(in, (n + 7) / 8) : NULL};
+    int64_t rows = lc_window_count(&mask, 0, n), found = 0, *places = (int64_t *)fz_memory(8 * rows, 0);
+    for (int64_t i = 0; i < n && mask.bits; i++)
+        if (lc_get_bit(mask.bits, i)) places[found++] = i;
+    if (mask.bits && fz_upto(in, 1)) mask.places = places;
     lc_window_sink sink = {.wide = (int)fz_upto(in, 1)};
     if (page.width < 0 && lc_window_room(&part, &mask, 0, &sink, &room)) room = fz_upto(in, 300);
     room = room < 1 << 20 ? room : 1 << 20;

@@ -118,6 +118,13 @@ static uint8_t *mask_of(fz_input *in, int64_t bits) {
     return mask;
 }
 
+static const int64_t *places_of(const lc_window_mask *mask, int64_t n, int64_t rows) {
+    int64_t *places = (int64_t *)fz_memory(8 * rows, 0), found = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (lc_get_bit(mask->bits, mask->at + i)) places[found++] = i;
+    return places;
+}
+
 static void fz_target(fz_input *in) {
     fz_page p;
     lc_take_page page = {0};
@@ -131,9 +138,10 @@ static void fz_target(fz_input *in) {
         parts[i] = (lc_window_part){&page, first, stop};
         n += stop - first;
     }
-    lc_window_mask mask = {NULL, 0};
+    lc_window_mask mask = {0};
     if (fz_upto(in, 3)) mask.at = fz_upto(in, 20), mask.bits = mask_of(in, mask.at + n);
     int64_t rows = lc_window_count(&mask, 0, n);
+    if (mask.bits && fz_upto(in, 1)) mask.places = places_of(&mask, n, rows);
     lc_window_sink sink = {0};
     sink.wide = (int)fz_upto(in, 1);
     int problem = LC_OK, small = fz_upto(in, 15) == 0;
