@@ -1,4 +1,4 @@
-"""Windows of columns: values that a bitmap keeps, texts of a dictionary, texts as codes."""
+"""Windows of columns: values that a bitmap keeps, texts of a dictionary, texts as codes; outputs or new arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lancecodec.miniblock import Chunks, ChunkTable
 from lancecodec.miniblock_write import Assembly
 from lancecodec.take import ColumnTaker
 from lancecodec.take_pages import PageTaker
-from lancecodec.window import Window
+from lancecodec.window import SpareMemory, Window
 
 CHUNK = 1024
 
@@ -45,6 +45,22 @@ def case(page: PageTaker, width: int, share: float, size: int) -> Case:
         window.read([(out, None, content, False, False)])
 
     return Case(work, kept * size)
+
+
+def arrays() -> Case:
+    """Return the reading of 16 columns of 16 chunks into memory that is used again."""
+    rows = 16 * CHUNK
+    parts = rng().integers(0, 256, (16, 8 * CHUNK)).astype(np.uint8)
+    page = take_pages.fixed_chunks(chunked([part.tobytes() for part in parts]), 8, values.FLAT, 64)
+    columns = [ColumnTaker([0, rows], 8, lambda _: page) for _ in range(16)]
+    memory = SpareMemory(16 << 20)
+    windows = max(VALUES // rows // 16, 1)
+
+    def work() -> None:
+        for _ in range(windows):
+            Window(columns, 0, rows).arrays([(False, False)] * 16, memory)
+
+    return Case(work, windows * 16 * rows * 8)
 
 
 def fixed(share: float) -> Case:
@@ -89,4 +105,5 @@ CASES: dict[str, Callable[[], Case]] = {
     "window.Window.read, values of 8 bytes, 50%": lambda: fixed(0.5),
     "window.Window.read, texts of a dictionary, 10%": lambda: named(0.1),
     "window.Window.read, FSST, all": lambda: compressed(1),
+    "window.Window.arrays, 16 columns": arrays,
 }

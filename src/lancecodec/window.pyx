@@ -1,12 +1,13 @@
 """Rows of a window of several columns of a fragment, decoded together while the interpreter is free for other threads.
 
 A window is a range of rows. All of them are read, or those that a bitmap keeps. One call finds the pages and the memory
-that the texts need, another one fills the buffers of all columns. A column that cannot be read here is left out: the
-caller reads it in another way, which reports what is wrong.
+that the texts need, another one fills the buffers of all columns. Or a single call makes arrays of all columns, in
+memory that is used again and again. A column that cannot be read here is left out: the caller reads it in another way,
+which reports what is wrong.
 """
 
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from lancecodec.buffers cimport ByteView, readable, writable
@@ -46,6 +47,23 @@ cdef extern from "kernels/window.h" nogil:
 cdef extern from "kernels/positions.h" nogil:
     int64_t lc_bits_positions(const uint8_t *bits, int64_t n, int64_t *out, int64_t room)
 
+cdef extern from "kernels/window_arrays.h" nogil:
+    ctypedef struct lc_array "struct ArrowArray":
+        void (*release)(lc_array *) noexcept nogil
+    ctypedef struct lc_spare:
+        int64_t most
+    ctypedef struct lc_window_source:
+        const lc_window_part *parts
+        int64_t count
+        int64_t width
+        int levels
+        int wide
+        const uint64_t *utf8
+    lc_spare *lc_spare_open(int64_t most)
+    void lc_spare_close(lc_spare *spare)
+    int lc_window_array(const lc_window_source *source, const lc_window_mask *mask, int64_t rows, lc_spare *spare,
+                        lc_array *array)
+
 cdef uint64_t[256] automaton
 lc_utf8_fill(automaton)
 
@@ -60,6 +78,71 @@ cdef struct window_column:
     int64_t room   # bytes of texts
     int levels
     int failed
+
+
+cdef class SpareMemory:
+    """Memory that arrays have given back, for the arrays of later windows.
+
+    It is freed with this object, and memory in use when the last array that uses it is.
+
+    Parameters
+    ----------
+    most
+        Most bytes that are kept while no array uses them.
+
+    Raises
+    ------
+    MemoryError
+        There is not enough memory.
+    """
+
+    cdef lc_spare *spare
+
+    def __cinit__(self, int64_t most):
+        self.spare = lc_spare_open(max(most, 0))
+        if self.spare == NULL:
+            raise MemoryError("a list of spare memory")
+
+    def __dealloc__(self):
+        if self.spare != NULL:
+            lc_spare_close(self.spare)
+
+
+cdef class WindowArrays:
+    """Arrays of the columns of a window; the result of `Window.arrays`."""
+
+    cdef lc_array *found
+    cdef int64_t num_columns
+
+    def __dealloc__(self):
+        cdef int64_t i
+        for i in range(self.num_columns if self.found != NULL else 0):
+            if self.found[i].release != NULL:
+                self.found[i].release(self.found + i)
+        PyMem_Free(self.found)
+
+    def column(self, int64_t number):
+        """Return the address of the array of a column.
+
+        Parameters
+        ----------
+        number
+            Number of the column.
+
+        Returns
+        -------
+        int or None
+            Address of a ``struct ArrowArray`` of the Arrow C data interface. The importer becomes the owner of the
+            buffers. None for a column that was not read, or that was imported before.
+
+        Raises
+        ------
+        CodecError
+            There is no such column.
+        """
+        if number < 0 or number >= self.num_columns:
+            raise CodecError(f"there is no column {number}")
+        return None if self.found[number].release == NULL else <uintptr_t>(self.found + number)
 
 
 cdef class Window:
@@ -298,3 +381,71 @@ cdef class Window:
         if lc_window_read(self.parts + column.first, column.count, &self.mask, self.num_rows, utf8, sink):
             state[0] = 0
         lc_window_close(sink)
+
+    def readable(self):
+        """Return for each column whether it can be read here, as far as that is known before it is read.
+
+        Returns
+        -------
+        list of bool
+            True for columns all of whose pages are of a supported kind.
+        """
+        cdef int64_t i
+        return [self.found[i].count > 0 for i in range(self.num_columns)]
+
+    def arrays(self, kinds, SpareMemory memory not None):
+        """Decode the columns into new arrays.
+
+        Parameters
+        ----------
+        kinds
+            For each column a tuple ``(wide, text)``: whether offsets have 64 bits, and whether texts must be UTF-8.
+            Entries of dictionaries are not examined: whoever opened the page has done so.
+        memory
+            Memory to use.
+
+        Returns
+        -------
+        WindowArrays
+            The arrays. There is none of a column that cannot be read here, that is damaged, or whose texts have more
+            than 256 MiB.
+
+        Raises
+        ------
+        CodecError
+            There are not as many kinds as columns.
+        MemoryError
+            There is not enough memory.
+        """
+        cdef int64_t i, rows = self.num_rows
+        cdef WindowArrays result = WindowArrays.__new__(WindowArrays)
+        cdef lc_window_source *sources
+        cdef bint wide, text
+        if len(kinds) != self.num_columns:
+            raise CodecError(f"{len(kinds)} kinds for {self.num_columns} columns")
+        result.found = <lc_array *>PyMem_Calloc(self.num_columns + 1, sizeof(lc_array))
+        if result.found == NULL:
+            raise MemoryError(f"{self.num_columns} columns")
+        result.num_columns = self.num_columns
+        sources = <lc_window_source *>PyMem_Calloc(self.num_columns + 1, sizeof(lc_window_source))
+        try:
+            if sources == NULL:
+                raise MemoryError(f"{self.num_columns} columns")
+            for i in range(self.num_columns):
+                wide, text = kinds[i]
+                self.source(&self.found[i], wide, text, sources + i)
+            with nogil:
+                for i in range(self.num_columns):
+                    if sources[i].count and lc_window_array(
+                            sources + i, &self.mask, rows, memory.spare, result.found + i):
+                        result.found[i].release = NULL
+        finally:
+            PyMem_Free(sources)
+        return result
+
+    cdef void source(self, window_column *column, bint wide, bint text, lc_window_source *source):
+        """Describe a column; one whose values are too large has no parts."""
+        if column.width > 0 and self.num_rows > MOST_BYTES // column.width:
+            return
+        source.parts, source.count, source.width = self.parts + column.first, column.count, column.width
+        source.levels, source.wide, source.utf8 = column.levels, wide, automaton if text else NULL

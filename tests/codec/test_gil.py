@@ -53,8 +53,8 @@ BRIEF = {
     "lc_search_run",
     # the number of blocks of all files, which the GIL guards
     *("lc_blocks_bytes", "lc_blocks_mark", "lc_blocks_forget", "lc_blocks_drop", "lc_popcount64"),
-    # fields of a page
-    "lc_window_supports",
+    # fields of a page; freed memory
+    *("lc_window_supports", "lc_spare_open", "lc_spare_close"),
     # one number, and the header of a small file
     *("lc_once_u64", "lc_arrow_only_batch"),
     # a field of a message from which Python objects are made as it is read

@@ -28,6 +28,9 @@ def aligned_batches(
     columns
         Non-empty chunks of every column. There is at least one column, and all have the same number of rows.
     """
+    if all(len(chunks) == 1 for chunks in columns):
+        yield pa.RecordBatch.from_arrays([chunks[0] for chunks in columns], schema=schema)
+        return
     starts = [[0, *accumulate(map(len, chunks))] for chunks in columns]
     length = starts[0][-1]
     inner = sorted(set().union(*(places[1:-1] for places in starts)))

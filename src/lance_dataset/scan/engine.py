@@ -20,6 +20,7 @@ from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.holding import SMALL_FILE, Holding, can_hold, is_worth_all
 from lance_dataset.read.open_together import open_together
 from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.batch_windows import BatchWindows, DecodedRows
 from lance_dataset.scan.check_mode import is_checking
 from lance_dataset.scan.checking import check_selection
 from lance_dataset.scan.page_release import Release
@@ -83,12 +84,21 @@ class Scan:
         The scan, narrowed to the rows that its filter names. Its `order_by` is handled elsewhere.
     plan
         The strategy of the scan.
+    batches
+        Windows that are read in their own way, with the same strategy; None if there are none.
     """
 
-    def __init__(self, reader: TableReader | FragmentReader, request: ScanRequest, plan: ScanStrategy) -> None:
+    def __init__(
+        self,
+        reader: TableReader | FragmentReader,
+        request: ScanRequest,
+        plan: ScanStrategy,
+        batches: BatchWindows | None = None,
+    ) -> None:
         self._reader = reader
         self._request = request
         self._plan = plan
+        self._batches = batches
         self._limit = reader.limit
         self._pruning = Pruning(request, plan)
         self._is_checked = request.filter is not None and is_checking()
@@ -290,7 +300,7 @@ class Scan:
         apart = apart and request.filter is None
         if request.limit is None and request.offset == 0:
             found = windows(fragments_of(self._reader, request), request, self._soon if apart else plan)
-            done: Iterator[list[Rows] | Selection] = (
+            done: Iterator[list[Rows] | Selection | DecodedRows] = (
                 self._in_stages(found, apart)
                 if plan.waits and request.filter is None
                 else self._stream(
@@ -303,6 +313,9 @@ class Scan:
         else:
             done = self.limited()
         for result in done:
+            if isinstance(result, DecodedRows):
+                yield Rows(result.num_rows, result.columns())
+                continue
             for rows in self._pieces(result, apart) if isinstance(result, Selection) else result:
                 yield rows
                 if rows.shared is not None:
@@ -348,8 +361,11 @@ class Scan:
         rows = max(self._plan.window_rows // _FIRST_PART // batch, 1) * batch
         return replace(self._plan, first_rows=min(self._plan.first_rows, rows))
 
-    def _work(self, window: Window, *, apart: bool) -> list[Rows] | Selection:
+    def _work(self, window: Window, *, apart: bool) -> list[Rows] | Selection | DecodedRows:
         """Return the rows of a window, or only the selection if they are too many to read together."""
+        decoded = None if self._batches is None else self._batches.decode(window, self._column)
+        if decoded is not None:
+            return decoded
         with self._held(window, late=True):
             return self._read_window(window, apart=apart)
 

@@ -16,6 +16,7 @@ from lance_dataset.read.fragment_reader import FragmentReader
 from lance_dataset.read.result_sizes import check_planned
 from lance_dataset.read.table_reader import TableReader
 from lance_dataset.read.take import take_addresses
+from lance_dataset.scan.batch_windows import BatchWindows
 from lance_dataset.scan.batches import aligned_batches, exact_batches, limited_batches
 from lance_dataset.scan.costs import ColumnCosts
 from lance_dataset.scan.engine import Rows, Scan
@@ -124,7 +125,9 @@ def scan_batches(reader: TableReader, request: ScanRequest) -> Iterator[pa.Recor
     if request.order_by and request.projection.columns:
         pieces: Iterator[pa.RecordBatch] = iter(sorted_table(reader, request, plan).to_batches())
     else:
-        pieces = _batches(Scan(reader, request, plan).rows(), schema, request.batch_size)
+        windows = BatchWindows.of(reader, request, plan)
+        scan = Scan(reader, request, plan) if windows is None else Scan(reader, request, windows.plan, windows)
+        pieces = _batches(scan.rows(), schema, request.batch_size)
     if request.strict_batch_size:
         pieces = exact_batches(pieces, request.batch_size, reader.limit)
     if reader.limit.max_bytes is not None:

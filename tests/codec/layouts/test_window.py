@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,13 @@ from support.pages.window_columns import (
     text_parts,
     texts,
 )
-from support.pages.window_pages import Column, bitmap_of, joined, output, window_of
+from support.pages.window_pages import Column, arrays_of, bitmap_of, joined, output, window_of
 
 from lancecodec import CodecError, fsst, take_pages
 from lancecodec import miniblock_levels as levels
 from lancecodec import miniblock_values as values
 from lancecodec.take import ColumnTaker
-from lancecodec.window import Window
+from lancecodec.window import SpareMemory, Window
 
 BITS = [8, 16, 32, 64]
 LEVELS = [levels.FLAT, levels.INLINE, levels.RLE, levels.OUT_OF_LINE]
@@ -451,6 +452,10 @@ def test_compressed_texts_that_grow_more_than_estimated() -> None:
     column = Column([page] * 3, pa.array(model * 3, pa.binary()))
     flags = np.arange(3 * ROWS) % ROWS % 10 == 0
     assert window_of([column], 0, 3 * ROWS, flags) == [None]
+    chosen = Window([column.taker()], 0, 3 * ROWS, bitmap_of(flags, 0))
+    (array,) = arrays_of(chosen, [pa.binary()])  # with more room
+    assert array is not None
+    assert array.equals(column.expected.filter(pa.array(flags)))
     (found,) = window_of([column], 0, 3 * ROWS)
     assert found is not None
     assert found.equals(column.expected)
@@ -464,3 +469,63 @@ def test_outputs_that_overlap() -> None:
     assert room is not None
     memory = np.zeros(max(4 * (ROWS + 1), room[1]), np.uint8)
     assert window.read([(memory, None, memory, False, True)]) == [None]
+
+
+# -- arrays ------------------------------------------------------------------------------------------------------
+
+
+def test_memory_is_used_again_but_not_while_an_array_uses_it() -> None:
+    columns = [texts("plain", False, pa.string(), 1, True), numbers(values.FLAT, 32, 1, True)]
+    kinds = [column.expected.type for column in columns]
+    takers = [column.taker() for column in columns]
+    spare = SpareMemory(1 << 20)
+    held: list[tuple[int, list[pa.Array | None]]] = []
+    addresses = set()
+    for start in range(0, 400, 4):
+        arrays = arrays_of(Window(takers, start, start + 600), kinds, spare)
+        addresses.update(buffer.address for array in arrays for buffer in array.buffers() if buffer is not None)
+        if start % 100 == 0:
+            held.append((start, arrays))
+        del arrays
+    assert len(addresses) < 5 * (len(held) + 2)
+    del spare, takers
+    for start, arrays in held:
+        for column, array in zip(columns, arrays, strict=True):
+            assert array is not None
+            assert array.equals(column.expected.slice(start, 600))
+
+
+def test_memory_is_shared_by_threads() -> None:
+    columns = [texts("plain", False, pa.string(), 1, True), booleans(1, True), numbers(values.RLE, 64, 1, False)]
+    kinds = [column.expected.type for column in columns]
+    takers = [column.taker() for column in columns]
+    spare = SpareMemory(1 << 16)
+
+    def read(seed: int) -> None:
+        kept: list[tuple[int, list[pa.Array | None]]] = []
+        for start in np.random.default_rng(seed).integers(0, ROWS - 300, 150).tolist():
+            kept = [*kept[-3:], (start, arrays_of(Window(takers, start, start + 300), kinds, spare))]
+            for first, arrays in kept:
+                for column, array in zip(columns, arrays, strict=True):
+                    assert array is not None
+                    assert array.equals(column.expected.slice(first, 300))
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(read, seed) for seed in range(4)]:
+            done.result()
+
+
+def test_columns_of_arrays_can_be_left() -> None:
+    column = numbers(values.FLAT, 32, 1, False)
+    window = Window([column.taker(), None], 0, 100)
+    assert window.readable() == [True, False]
+    spare = SpareMemory(0)
+    found = window.arrays([(False, False)] * 2, spare)
+    assert found.column(1) is None
+    for number in (-1, 2):
+        with pytest.raises(CodecError, match="no column"):
+            found.column(number)
+    with pytest.raises(CodecError, match="kinds for"):
+        window.arrays([(False, False)], spare)
+    with pytest.raises(TypeError):
+        window.arrays([(False, False)] * 2, None)  # type: ignore[arg-type]

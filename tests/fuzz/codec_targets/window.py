@@ -13,7 +13,9 @@ from lancecodec import miniblock_levels as levels
 from lancecodec import miniblock_values as values
 from lancecodec.take import ColumnTaker
 from lancecodec.take_pages import PageTaker
-from lancecodec.window import Window
+from lancecodec.window import SpareMemory, Window
+
+SPARE = SpareMemory(1 << 20)
 
 
 def flags(c: Chaos) -> PageTaker:
@@ -71,6 +73,8 @@ def read(c: Chaos) -> object:
         keep = c.rng.random(min(max(stop - start, 0), 10_000)) < c.random.choice([0.0, 0.01, 0.5, 0.95, 1.0])
         window = Window(takers, start, stop, np.packbits(np.append(np.ones(plain, bool), keep), bitorder="little"), bit)
     wide, text = c.flag(), c.flag(0.2)
+    if c.flag():
+        return imported(c, window, [kind_of(width, wide) for _, width in columns], wide, text)
     given = [
         None if room is None or c.flag(0.02) else output(c, window, width, room, wide, text)
         for (_, width), room in zip(columns, window.room(), strict=True)
@@ -80,6 +84,19 @@ def read(c: Chaos) -> object:
         if out is not None and done is not None:
             validate(out, kind_of(width, wide), window.num_rows, *done)
     return found
+
+
+def imported(c: Chaos, window: Window, kinds: list[pa.DataType], wide: bool, text: bool) -> object:
+    """Make new arrays of the columns; all are valid."""
+    memory = SPARE if c.flag(0.9) else SpareMemory(c.number(1 << 40))
+    found = window.arrays([(wide, text)] * (len(kinds) if c.flag(0.98) else c.random.randint(0, 4)), memory)
+    arrays = []
+    for number, kind in enumerate(kinds):
+        address = found.column(number) if c.flag(0.95) else None
+        if address is not None:
+            arrays.append(pa.Array._import_from_c(address, kind))
+            arrays[-1].validate(full=True)
+    return arrays
 
 
 def validate(out: tuple[object, ...], kind: pa.DataType, rows: int, nulls: int, size: int) -> None:

@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from lancecodec.take import ColumnTaker
 from lancecodec.take_pages import PageTaker
-from lancecodec.window import Window
+from lancecodec.window import SpareMemory, Window
 
 _GUARD = 64
+_SPARE = SpareMemory(1 << 20)
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,10 @@ def is_text(kind: pa.DataType) -> bool:
         test(kind)
         for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     )
+
+
+def is_utf8(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def is_wide(kind: pa.DataType) -> bool:
@@ -99,7 +104,7 @@ class Output:
 
 def output(kind: pa.DataType, rows: int, nullable: bool, room: int) -> Output:
     validity, wide = Guarded((rows + 7) // 8) if nullable else None, is_wide(kind)
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    text = is_utf8(kind)
     if is_text(kind):
         return Output(Guarded((rows + 1) * (8 if wide else 4)), validity, Guarded(room), wide, text)
     size = (rows + 7) // 8 if pa.types.is_boolean(kind) else rows * (kind.bit_width // 8)
@@ -123,9 +128,27 @@ def window_of(
         None if room is None else output(kind, window.num_rows, *room)
         for kind, room in zip(kinds, window.room(), strict=True)
     ]
-    found = window.read([None if part is None else part.given() for part in outputs])
+    done = window.read([None if part is None else part.given() for part in outputs])
     assert all(part is None or part.is_intact() for part in outputs)
-    return [
-        None if part is None or done is None else part.array(kind, window.num_rows, *done)
-        for kind, part, done in zip(kinds, outputs, found, strict=True)
+    found = [
+        None if part is None or each is None else part.array(kind, window.num_rows, *each)
+        for kind, part, each in zip(kinds, outputs, done, strict=True)
     ]
+    for array, same in zip(found, arrays_of(window, kinds), strict=True):
+        assert array is None or array.equals(same)
+    return found
+
+
+def arrays_of(window: Window, kinds: Sequence[pa.DataType], spare: SpareMemory = _SPARE) -> list[pa.Array | None]:
+    """Return the columns of a window as new arrays; None for a column that cannot be read there."""
+    found = window.arrays([(is_wide(kind), is_utf8(kind)) for kind in kinds], spare)
+    arrays: list[pa.Array | None] = []
+    for number, kind in enumerate(kinds):
+        address = found.column(number)
+        arrays.append(None if address is None else pa.Array._import_from_c(address, kind))
+        assert found.column(number) is None
+    for array in arrays:
+        if array is not None:
+            array.validate(full=True)
+            assert all(buffer is None or buffer.address % 64 == 0 for buffer in array.buffers())
+    return arrays

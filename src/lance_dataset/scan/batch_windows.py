@@ -1,0 +1,249 @@
+"""Windows of scans in batches: few rows of many columns, decoded in one call into memory that is used again.
+
+Values that were just decoded are in the processor caches, and so they are when the consumer reads them soon. Windows of
+other scans are larger, because each of them costs some hundred microseconds in which other threads wait for the
+interpreter. Here, what is the same for all windows of a fragment is prepared once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_dataset.file.column import ColumnReader
+from lance_dataset.file.take_shape import take_shape
+from lance_dataset.late_dataclass import dataclass
+from lance_dataset.read.fragment_reader import FragmentReader
+from lance_dataset.read.prefetch import Announcements
+from lance_dataset.read.table_reader import TableReader
+from lance_dataset.scan.check_mode import is_checking
+from lance_dataset.scan.plain_values import check_column
+from lance_dataset.scan.request import ScanRequest
+from lance_dataset.scan.selection import Selection
+from lance_dataset.scan.strategy import ScanStrategy
+from lance_dataset.scan.window_values import may_read_together
+from lance_dataset.scan.windows import Window, fragments_of
+from lance_dataset.threads.pools import cpu_count
+from lance_dataset.types.schema import Field
+from lancecodec import window as codec
+
+if TYPE_CHECKING:
+    from lancecodec.take import ColumnTaker
+
+__all__ = ["BatchWindows", "DecodedRows"]
+
+#: Bytes of a window: at least for each column, at least and at most.
+_COLUMN_BYTES = 64 << 10
+_LEAST_BYTES = 3 << 20
+_MOST_BYTES = 16 << 20
+#: Windows that are decoded ahead of the consumer, besides one for each thread.
+_AHEAD = 1
+#: Columns from which on other ways of reading are better, because opening all columns takes long.
+_MANY_COLUMNS = 64
+#: Smaller fragments are read in other ways.
+_LEAST_ROWS = 1 << 12
+#: Share of the columns that must be readable here.
+_LEAST_SHARE = 0.75
+#: Fragments that stay prepared.
+_REMEMBERED = 4
+#: Announcements of the windows that are read, as long as reads have to wait for the device.
+_announcements = Announcements()
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """Columns of a fragment.
+
+    Attributes
+    ----------
+    fragment
+        The fragment.
+    readers, types
+        Reader of each column, and the type of its arrays.
+    takers
+        Taker of each column, None if there is none.
+    kinds
+        For each column whether its offsets have 64 bits, and whether its texts must be UTF-8.
+    """
+
+    fragment: FragmentReader
+    readers: Sequence[ColumnReader]
+    types: Sequence[pa.DataType]
+    takers: Sequence[ColumnTaker | None]
+    kinds: Sequence[tuple[bool, bool]]
+
+    @classmethod
+    def of(cls, fragment: FragmentReader, fields: Sequence[Field]) -> _Prepared:
+        """Open the columns of a fragment."""
+        readers = [fragment.column(field) for field in fields]
+        shapes = [take_shape(reader.arrow_type) for reader in readers]
+        takers = [
+            None if shape is None or shape.listed or shape.dimensions else reader.taker()
+            for reader, shape in zip(readers, shapes, strict=True)
+        ]
+        kinds = [(shape.wide, shape.text) if shape else (False, False) for shape in shapes]
+        return cls(fragment, readers, [reader.arrow_type for reader in readers], takers, kinds)
+
+
+@dataclass(frozen=True, eq=False)
+class DecodedRows:
+    """Decoded rows of a window that are not imported yet, which the thread of the consumer does.
+
+    Attributes
+    ----------
+    num_rows
+        Number of rows, at least one.
+    found
+        Columns that were decoded together.
+    others
+        Chunks of the other columns, by number.
+    kinds
+        Type of each column.
+    """
+
+    num_rows: int
+    found: codec.WindowArrays
+    others: dict[int, list[pa.Array]]
+    kinds: Sequence[pa.DataType]
+
+    def missing(self) -> list[int]:
+        """Return the columns that were not decoded together and are not among the others."""
+        rest = (number for number in range(len(self.kinds)) if number not in self.others)
+        return [number for number in rest if self.found.column(number) is None]
+
+    def imported(self, number: int) -> pa.Array:
+        """Return a column that was decoded together with others, once."""
+        return pa.Array._import_from_c(self.found.column(number), self.kinds[number])
+
+    def columns(self) -> list[list[pa.Array]]:
+        """Return the non-empty chunks of all columns, once."""
+        others = self.others
+        return [others[number] if number in others else [self.imported(number)] for number in range(len(self.kinds))]
+
+
+class BatchWindows:
+    """Windows of the scan of some columns without a filter.
+
+    Parameters
+    ----------
+    plan
+        The strategy of the scan, with windows as they are best read here.
+    fields
+        Stored columns that the scan returns.
+    """
+
+    def __init__(self, plan: ScanStrategy, fields: Sequence[Field]) -> None:
+        self.plan = plan
+        self._fields = fields
+        self._prepared: dict[int, _Prepared] = {}
+        most = (plan.ahead + 2) * plan.task_bytes
+        self._memory = codec.SpareMemory(min(most, 2 * _MOST_BYTES))
+
+    @classmethod
+    def of(cls, reader: TableReader | FragmentReader, request: ScanRequest, plan: ScanStrategy) -> BatchWindows | None:
+        """Return the windows of a scan, None if its rows are better read in another way."""
+        outputs = request.projection.columns
+        fields = [output.field for output in outputs if output.field is not None and not output.path]
+        if not 0 < len(outputs) == len(fields) < _MANY_COLUMNS or not all(map(may_read_together, fields)):
+            return None
+        if plan.waits or reader.limit.max_bytes is not None or not _is_plain(request):
+            return None
+        smaller = _smaller(plan, request, sum(map(plan.costs.output_bytes, outputs)))
+        first = list(islice(fragments_of(reader, request), _REMEMBERED))
+        least = max(smaller.window_rows, _LEAST_ROWS)
+        if not first or smaller.task_bytes > _MOST_BYTES or any(stop - start < least for _, start, stop in first):
+            return None
+        found = cls(smaller, fields)
+        return found if found._can_read(first[0][0], first[0][1]) else None
+
+    def _can_read(self, fragment: FragmentReader, row: int) -> bool:
+        """Return True if most columns of a fragment can be read here, as far as the pages of a row tell."""
+        if not fragment.is_mapped:
+            return False
+        return _is_enough(codec.Window(self._of(fragment).takers, row, row + 1))
+
+    def _of(self, fragment: FragmentReader) -> _Prepared:
+        known = self._prepared.get(id(fragment))
+        if known is None or known.fragment is not fragment:
+            if len(self._prepared) >= _REMEMBERED:
+                self._prepared = {}
+            known = self._prepared[id(fragment)] = _Prepared.of(fragment, self._fields)
+        return known
+
+    def decode(self, window: Window, column: Callable[[int, Selection], list[pa.Array]]) -> DecodedRows | None:
+        """Return the rows of a window, None if they are to be read in another way.
+
+        Parameters
+        ----------
+        window
+            The window.
+        column
+            Reads a column of selected rows by itself.
+        """
+        part = window.slices[0]
+        fragment = part.fragment
+        if len(window.slices) > 1 or len(part.ranges) > 1 or not fragment.is_mapped:
+            return None
+        prepared, (start, stop) = self._of(fragment), part.ranges[0]
+        live = fragment.live_mask(start, stop)
+        found = codec.Window(prepared.takers, start, stop, *(() if live is None else (live.buffers()[1], live.offset)))
+        if not found.num_rows or not _is_enough(found):
+            return None
+
+        def announce() -> None:
+            for reader in prepared.readers:
+                reader.begin(start, stop)
+
+        with _announcements.taking(announce):
+            arrays = found.arrays(prepared.kinds, self._memory)
+        decoded = DecodedRows(found.num_rows, arrays, {}, prepared.types)
+        if is_checking():
+            _check(decoded, prepared, np.arange(start, stop) if live is None else np.flatnonzero(live) + start)
+        selection: Selection | None = None
+        for number in decoded.missing():
+            selection = Selection(window, part.live()) if selection is None else selection
+            decoded.others[number] = column(number, selection)
+        return decoded
+
+
+def _is_plain(request: ScanRequest) -> bool:
+    """Return True if a scan returns all rows of its fragments that are not deleted, and counts nothing."""
+    if request.filter is not None or request.rows is not None or request.include_deleted or request.order_by:
+        return False
+    return request.limit is None and request.offset == 0 and request.metrics is None and request.late is None
+
+
+def _smaller(plan: ScanStrategy, request: ScanRequest, width: float) -> ScanStrategy:
+    """Return the plan with smaller windows, of whole batches; `width` is the size of a row in bytes."""
+    wanted = min(max(len(request.projection.columns) * _COLUMN_BYTES, _LEAST_BYTES), _MOST_BYTES)
+    batches = int(wanted / max(width, 1.0)) // request.batch_size
+    rows = min(max(batches, 1) * request.batch_size, plan.window_rows)
+    ahead = plan.ahead if request.batch_readahead is not None else min(plan.ahead, cpu_count() + _AHEAD)
+    size = int(rows * width)
+    first = min(plan.first_rows, rows)
+    return replace(
+        plan, window_rows=rows, first_rows=first, piece_rows=rows, piece_bytes=size, task_bytes=size, ahead=ahead
+    )
+
+
+def _is_enough(window: codec.Window) -> bool:
+    """Return True if so many columns can be read together that the others do not matter."""
+    readable = window.readable()
+    return sum(readable) >= _LEAST_SHARE * len(readable)
+
+
+def _check(decoded: DecodedRows, prepared: _Prepared, rows: NDArray[np.int64]) -> None:
+    """Import all columns, and compare each with the same column by itself."""
+    missing = set(decoded.missing())
+    for number, reader in enumerate(prepared.readers):
+        if number not in missing:
+            decoded.others[number] = [decoded.imported(number)]
+            check_column(
+                reader, rows, decoded.others[number][0], f"{number} of fragment {prepared.fragment.fragment.id}"
+            )
