@@ -8,7 +8,6 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memset
 
 from lancecodec.buffers cimport ByteView, readable
 from lancecodec.problems cimport fail as raise_problem, lc_bytes
@@ -63,8 +62,6 @@ cdef class ChunkTable:
         self.first_bytes = PyBytes_FromStringAndSize(NULL, 8 * (self.table.count + 1))
         starts = <int64_t *>PyBytes_AS_STRING(self.start_bytes)
         firsts = <int64_t *>PyBytes_AS_STRING(self.first_bytes)
-        memset(starts, 0, 8 * (self.table.count + 1))
-        memset(firsts, 0, 8 * (self.table.count + 1))
         self.table.starts, self.table.firsts = starts, firsts
         with nogil:
             problem = lc_chunk_table_parse(view.data, large, chunks_size, &self.table, starts, firsts, &where)
@@ -267,15 +264,19 @@ cdef class Chunks:
         cdef ByteView view = readable(data)
         cdef int64_t i, stop = first, begin
         cdef const int64_t *starts = self.chunks.table.starts
+        cdef const uint8_t **places = self.data
+        cdef const uint8_t *bytes_ = view.data
         self.check_chunk(first)
         begin = starts[first]
+        if first == 0 and starts[self.chunks.table.count] == view.size:
+            stop = self.chunks.table.count
         while stop < self.chunks.table.count and starts[stop + 1] - begin <= view.size:
             stop += 1
         if starts[stop] - begin != view.size or stop == first:
             raise CodecError(f"{view.size} bytes are not whole chunks from chunk {first} on")
         self.keep(view)
         for i in range(first, stop):
-            self.data[i] = view.data + (starts[i] - begin)
+            places[i] = bytes_ + (starts[i] - begin)
         return stop - first
 
     cdef int open(self, int64_t chunk, lc_chunk *opened) except -1:

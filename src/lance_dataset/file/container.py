@@ -20,7 +20,7 @@ from lance_dataset.file.stored_bounds import MAGIC as BOUNDS_MAGIC
 from lance_dataset.file.stored_bounds import StoredBounds, parse_bounds
 from lance_dataset.io.base import InputFile, OutputFile
 from lance_dataset.io.messages import message_memory, parse_message
-from lance_dataset.limits import check_memory
+from lance_dataset.limits import BASE_MEMORY, check_memory
 from lance_dataset.properties import cached_property
 from lance_dataset.types.schema import Schema
 from lancecodec import metadata
@@ -62,6 +62,8 @@ _FEW_PAGES = 4
 FIELD_MEMORY = 400
 _PAGE_MEMORY = 100
 _BUFFER_MEMORY = 64
+#: Most bytes of memory for a byte of the metadata of a column.
+_MOST_EXPANSION = 256
 #: Readers of this version announce ranges, but not the rows of takes.
 _UNANNOUNCED = "2.0"
 
@@ -168,8 +170,8 @@ class FileMetadata:
         self._num_rows: int | None = None
         # Not all columns are decoded: with thousands of files, that would be many objects for the garbage collector.
         self._columns: dict[int, ColumnMetadata] = {}
-        # Memory and size of the columns with long metadata.
-        self._long: dict[int, tuple[int, int]] = {}
+        # Memory and size of the columns with long metadata; the memory is None until it matters.
+        self._long: dict[int, tuple[int | None, int]] = {}
         self._last: ColumnMetadata | None = None
 
     def expect_many_rows(self) -> None:
@@ -318,7 +320,7 @@ class FileMetadata:
     def _decode_column(self, index: int) -> ColumnMetadata:
         data = self._read(*_TABLE_ENTRY.unpack_from(self._column_table, index * _TABLE_ENTRY.size))
         if data.size > _SHORT:
-            self._check_memory(index, data.to_pybytes())
+            self._check_memory(index, data.size)
         scanned = metadata.scan_column(data, self.source.size)
         if scanned is None:
             return self._parse_column(index, data)
@@ -332,14 +334,25 @@ class FileMetadata:
             pages.append(PageMetadata(page_buffers, length, *known))
         return self._parse_column(index, data) if kind is None else ColumnMetadata(index, kind, buffers, tuple(pages))
 
-    def _check_memory(self, index: int, data: bytes) -> None:
+    def _check_memory(self, index: int, size: int) -> None:
         """Raise MemoryLimitError if the columns that were decoded need too much memory with this one."""
-        where = f"{self.source.path}, column {index}"
-        kind = file2_pb2.ColumnMetadata
-        needed = message_memory(kind, data, where, per_message=_PAGE_MEMORY, per_number=_BUFFER_MEMORY, exact=True)
-        self._long[index] = needed, len(data)
-        total, read = (sum(parts) for parts in zip(*self._long.values(), strict=True))
-        check_memory(total, read, f"{where}: the metadata of its pages")
+        self._long[index] = None, size
+        if _MOST_EXPANSION * sum(size for _, size in self._long.values()) <= BASE_MEMORY:
+            return
+        for number, (known, stored) in self._long.items():
+            if known is None:
+                self._long[number] = self._memory_of(number), stored
+        total, read = (
+            sum(needed or 0 for needed, _ in self._long.values()),
+            sum(size for _, size in self._long.values()),
+        )
+        check_memory(total, read, f"{self.source.path}, column {index}: the metadata of its pages")
+
+    def _memory_of(self, index: int) -> int:
+        """Return about how many bytes of memory the decoded metadata of a column take."""
+        data = self._read(*_TABLE_ENTRY.unpack_from(self._column_table, index * _TABLE_ENTRY.size)).to_pybytes()
+        where, kind = f"{self.source.path}, column {index}", file2_pb2.ColumnMetadata
+        return message_memory(kind, data, where, per_message=_PAGE_MEMORY, per_number=_BUFFER_MEMORY, exact=True)
 
     def _parse_column(self, index: int, data: pa.Buffer) -> ColumnMetadata:
         """Parse a column of any serialization; this method decides what is corrupt."""

@@ -90,10 +90,10 @@ class MappedInput:
         """Return a view of `length` bytes at `offset`."""
         if offset < 0 or length < 0 or offset + length > self.size:
             _check_range(self.path, self.size, offset, length)
-        counter = self._counter
+        counter, buffer = self._counter, self._buffer
         counter.read_iops += 1
         counter.read_bytes += length
-        return self.mapped.slice(offset, length)
+        return (self.mapped if buffer is None else buffer).slice(offset, length)
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
         """Return one view per range; the kernel loads them together rather than page by page."""

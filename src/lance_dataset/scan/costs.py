@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from lance_dataset.errors import LanceError
-from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.kinds import is_binary_like
 from lance_dataset.file.stored_test import StoredTest
@@ -151,10 +150,9 @@ def _pages(fragment: FragmentReader, field: Field) -> tuple[int, int]:
     return len(pages), sum(size for page in pages for _, size in page.buffers)
 
 
-def _decoded_bytes(
-    fragment: FragmentReader, reader: ColumnReader, stored: float, indexed: tuple[float, float] | None
-) -> float:
+def _decoded_bytes(fragment: FragmentReader, field: Field, stored: float, indexed: tuple[float, float] | None) -> float:
     """Return the bytes of a value in memory, from a sample if the type does not tell and sampling costs no request."""
+    reader = fragment.column(field)
     known = reader.value_bytes()
     if known is not None:
         return max(known, stored)
@@ -175,7 +173,7 @@ def column_cost(fragment: FragmentReader, field: Field) -> ColumnCost:
     stored = size / rows
     read = sum(part.cost for part in reader.parts(0, reader.num_rows)) / rows
     indexed = reader.dictionary_bytes()
-    decoded = _decoded_bytes(fragment, reader, stored, indexed)
+    decoded = _decoded_bytes(fragment, field, stored, indexed)
     if indexed is not None:
         index, entry = indexed
         read = min(read, _index_cost(index)) if fragment.is_mapped else read

@@ -440,10 +440,11 @@ def _open_taker(
 ) -> PageTaker | None:
     """Open random access to a page, None if it has none or is broken; `take` then tells what is wrong."""
     try:
-        if number not in known and _may_be_plain(pages[number]):
-            plain = plain_taker(pages[number], branch)
+        page = pages[number]
+        if number not in known and page.grammar is not None and page.grammar.is_plain:
+            plain = plain_taker(page, branch)
             if plain is not None:
-                return _loaded(plain, pages[number])
+                return plain if page.source.mapped is not None else _loaded(plain, page)
         opened = _opened(pages, known, open_page, branch, number)
         taker = opened.taker() if isinstance(opened, LevelPage) else None
         return None if taker is None else _loaded(taker, pages[number])

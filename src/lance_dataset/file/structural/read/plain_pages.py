@@ -53,7 +53,7 @@ _BLOCK_HEADER = 8
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """Facts that follow from a description.
+    """Facts that follow from the description of mini-block pages.
 
     Attributes
     ----------
@@ -68,9 +68,13 @@ class _Plan:
     definition
         Codec of the definition levels.
     least_bits
-        Minimum bits of a value in a chunk.
-    is_scanned, is_taken
-        True if `plain_array`, and `plain_taker`, can use the plan.
+        Minimum bits of all values in the chunks.
+    is_scanned
+        True if `plain_array` can use the plan.
+    entries
+        Encoding of the entries of the dictionary; None without one.
+    required
+        True if a null is damage.
     """
 
     layout: MiniBlockLayout
@@ -82,11 +86,31 @@ class _Plan:
     definition: tuple[int, int] | None
     least_bits: float
     is_scanned: bool
-    is_taken: bool = True
+    entries: Encoding | None
+    required: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _ZippedPlan:
+    """Facts that follow from the description of pages of values side by side.
+
+    Attributes
+    ----------
+    items
+        Number of values.
+    width
+        Bytes of a value.
+    required
+        True if a null is damage.
+    """
+
+    items: int
+    width: int
+    required: bool
 
 
 #: Plans by the ids of layout and branch, which the entry keeps alive; None for pages that are not plain.
-_plans: dict[tuple[int, int], tuple[Any, Any, _Plan | None]] = {}
+_plans: dict[tuple[int, int], tuple[Any, Any, _Plan | _ZippedPlan | None]] = {}
 
 
 def plain_taker(page: Page, branch: Branch) -> PageTaker | None:
@@ -103,35 +127,49 @@ def plain_taker(page: Page, branch: Branch) -> PageTaker | None:
         The page contradicts its description.
     """
     plan = _known_plan(page.layout, branch)
-    data = None if plan is None or not plan.is_taken else _chunks(page, plan)
-    if plan is None or data is None:
+    if plan is None:
         return None
-    if plan.layout.dictionary is not None:
-        return _indices_taker(page, data, plan, plan.layout.dictionary)
-    required = not branch.leaf.nullable
+    if isinstance(plan, _ZippedPlan):
+        return _zipped_taker(page, plan)
+    data = _chunks(page, plan)
+    if data is None:
+        return None
+    if plan.entries is not None:
+        return _indices_taker(page, data, plan, plan.entries)
+    definition, required = plan.definition, plan.required
     if plan.codec is None:
         return take_pages.text_chunks(
-            data, plan.wide, symbol_table=plan.symbol_table, definition=plan.definition, required=required
+            data, plan.wide, symbol_table=plan.symbol_table, definition=definition, required=required
         )
-    return take_pages.fixed_chunks(data, plan.shape.width, *plan.codec, definition=plan.definition, required=required)
+    return take_pages.fixed_chunks(data, plan.shape.width, *plan.codec, definition=definition, required=required)
+
+
+def _zipped_taker(page: Page, plan: _ZippedPlan) -> PageTaker | None:
+    """Open random access to values side by side, None if the page does not fit its description or is not mapped."""
+    rows, buffers = page.length, page.buffers
+    if rows != plan.items or len(buffers) != 1 or buffers[0][1] != rows * plan.width or not page.is_mapped:
+        return None
+    return take_pages.zipped(page.source.read(*buffers[0]), rows, plan.width, required=plan.required)
 
 
 def _indices_taker(page: Page, data: Chunks, plan: _Plan, encoding: Encoding) -> PageTaker | None:
     """Open random access to a page with a dictionary, None if it is large or in a form that a page object must read."""
-    count, stored, shape = plan.layout.dictionary_size, page.buffers[2][1], plan.shape
+    source, place, (width, wide, *_) = page.source, page.buffers[2], plan.shape
+    stored, count = place[1], plan.layout.dictionary_size
     if plan.codec is None or stored > _TAKEN_DICTIONARY or not count:
         return None
     try:
-        block = encoding.taken_entries(page.read(2), count, max(8 * shape.width, 0), expanded_bytes(stored))
+        content = page.read(2) if source.mapped is None else source.read(*place)
+        block = encoding.taken_entries(content, count, max(8 * width, 0), expanded_bytes(stored))
         return take_pages.indexed_chunks(
             data,
-            shape.width,
+            width,
             *plan.codec,
             block,
             count,
-            wide=shape.wide,
+            wide=wide,
             definition=plan.definition,
-            required=not plan.branch.leaf.nullable,
+            required=plan.required,
         )
     except (CodecError, CorruptFileError, MemoryLimitError, UnsupportedError):
         return None
@@ -140,9 +178,9 @@ def _indices_taker(page: Page, data: Chunks, plan: _Plan, encoding: Encoding) ->
 def plain_dictionary_bytes(page: Page, branch: Branch) -> tuple[float, float] | None:
     """Return what `ColumnReader.dictionary_bytes` tells, without decoding the dictionary; None for other pages."""
     plan = _known_plan(page.layout, branch)
-    if plan is None or plan.codec is None or plan.layout.dictionary is None or len(page.buffers) != 3:
+    if not isinstance(plan, _Plan) or plan.codec is None or plan.entries is None or len(page.buffers) != 3:
         return None
-    index, encoding, size = plan.codec[1] / 8, plan.layout.dictionary, page.buffers[2][1]
+    index, encoding, size = plan.codec[1] / 8, plan.entries, page.buffers[2][1]
     if plan.shape.width > 0:
         return index, float(plan.shape.width)
     if encoding.inner is not encoding:
@@ -174,9 +212,11 @@ def plain_array(page: Page, branch: Branch) -> pa.Array | None:
     if isinstance(page.layout, FullZipLayout):
         return _in_place(page, page.layout, branch)
     rows, plan = page.length, _known_plan(page.layout, branch)
-    if plan is None or not plan.is_scanned or rows > _SMALL_ROWS:
+    if not isinstance(plan, _Plan) or not plan.is_scanned or rows > _SMALL_ROWS:
         return None
-    data = _chunks(page, plan, most_bytes=_SMALL_BYTES)
+    if not page.is_mapped or len(page.buffers) < 2 or page.buffers[1][1] > _SMALL_BYTES:
+        return None
+    data = _chunks(page, plan)
     if data is None or (plan.layout.dictionary is not None and page.buffers[2][1] > _SMALL_DICTIONARY):
         return None
     if page.buffers[1][1] > _MEMORY_PAGE:
@@ -238,21 +278,25 @@ def _resolved(page: Page, data: Chunks, plan: _Plan) -> pa.Array:
     return BinaryDictionary(entries).resolve(indices, plan.codec[1], rows, None)
 
 
-def _chunks(page: Page, plan: _Plan, most_bytes: int | None = None) -> Chunks | None:
-    """Return all chunks of a page, None if they are not mapped, are too large, or do not fit the description."""
-    layout, at_hand = plan.layout, page.is_viewable if most_bytes is None else page.is_mapped
-    count = 2 if layout.dictionary is None else 3
-    if len(page.buffers) != count or layout.num_items != page.length or not at_hand:
+def _chunks(page: Page, plan: _Plan) -> Chunks | None:
+    """Return all chunks of a page, None if they are not viewable or do not fit the description."""
+    layout, source, buffers = plan.layout, page.source, page.buffers
+    if len(buffers) != (2 if plan.entries is None else 3) or layout.num_items != page.length:
         return None
-    chunks = page.buffers[1]
-    if layout.num_items * plan.least_bits > 8 * chunks[1] or (most_bytes is not None and chunks[1] > most_bytes):
+    size = buffers[1][1]
+    if plan.least_bits > 8 * size:
         return None
-    words = page.source.read(*page.buffers[0]) if page.is_mapped else page.read(0)
-    table = ChunkTable(words, layout.num_items, chunks[1], layout.large)
-    return Chunks(table, layout.num_buffers, definition=plan.definition is not None, data=page.view(1))
+    if source.mapped is not None:
+        words, data = source.read(*buffers[0]), source.read(*buffers[1])
+    elif page.is_viewable:
+        words, data = page.read(0), page.view(1)
+    else:
+        return None
+    table = ChunkTable(words, layout.num_items, size, layout.large)
+    return Chunks(table, layout.num_buffers, definition=plan.definition is not None, data=data)
 
 
-def _known_plan(layout: Any, branch: Branch) -> _Plan | None:
+def _known_plan(layout: Any, branch: Branch) -> _Plan | _ZippedPlan | None:
     key = id(layout), id(branch)
     known = _plans.get(key)
     if known is None:
@@ -262,14 +306,24 @@ def _known_plan(layout: Any, branch: Branch) -> _Plan | None:
     return known[2]
 
 
-def _plan(layout: object, branch: Branch) -> _Plan | None:
-    if not isinstance(layout, MiniBlockLayout) or branch.above or is_pair(branch.leaf):
+def _zipped_plan(layout: FullZipLayout, branch: Branch, shape: TakeShape) -> _ZippedPlan | None:
+    items, width = layout.num_items, shape.width
+    if width <= 0 or not layout.is_side_by_side(8 * width, items):
         return None
-    shape, encoding = take_shape(branch.leaf.storage_type), layout.values
+    return _ZippedPlan(items, width, not branch.leaf.nullable)
+
+
+def _plan(layout: object, branch: Branch) -> _Plan | _ZippedPlan | None:
+    shape = take_shape(branch.leaf.storage_type)
+    if branch.above or is_pair(branch.leaf) or shape is None or shape.dimensions:
+        return None
+    if isinstance(layout, FullZipLayout):
+        return _zipped_plan(layout, branch, shape)
+    if not isinstance(layout, MiniBlockLayout):
+        return None
+    encoding = layout.values
     if (
-        shape is None
-        or shape.dimensions
-        or layout.layers not in ((Layer.ALL_VALID_ITEM,), (Layer.NULLABLE_ITEM,))
+        layout.layers not in ((Layer.ALL_VALID_ITEM,), (Layer.NULLABLE_ITEM,))
         or layout.rep is not None
         or layout.indexed
         or encoding.inner is not encoding
@@ -292,18 +346,18 @@ def _plan_of_values(
     encoding: Encoding,
     definition: tuple[int, int] | None,
 ) -> _Plan | None:
-    least, kind = sum(encoding.least_bits), branch.leaf.storage_type
-    if layout.dictionary is not None:
-        codec = encoding.chunk_codec("")
-        if codec[1] not in (8, 16, 32, 64) or not (shape.width or is_binary_like(kind)):
-            return None
-        return _Plan(layout, branch, codec, shape, False, None, definition, least, is_binary_like(kind))
-    if encoding.is_text:
-        if shape.width >= 0:
-            return None
+    kind, least, entries = branch.leaf.storage_type, layout.num_items * sum(encoding.least_bits), layout.dictionary
+    wide, table, codec = False, None, None
+    if entries is None and encoding.is_text:
         wide, table = encoding.text_codec("")
-        return _Plan(layout, branch, None, shape, wide, table, definition, least, is_binary_like(kind))
-    codec = encoding.chunk_codec("")
-    if shape.width < 0 or codec[1] != (8 * shape.width or 1):
+        fits, is_scanned = shape.width < 0, is_binary_like(kind)
+    else:
+        codec = encoding.chunk_codec("")
+        if entries is None:
+            fits, is_scanned = shape.width >= 0 and codec[1] == (8 * shape.width or 1), codec[1] == value_bits(kind)
+        else:
+            fits, is_scanned = shape.width != 0 and codec[1] in (8, 16, 32, 64), is_binary_like(kind)
+    required = not branch.leaf.nullable
+    if not fits:
         return None
-    return _Plan(layout, branch, codec, shape, False, None, definition, least, codec[1] == value_bits(kind))
+    return _Plan(layout, branch, codec, shape, wide, table, definition, least, is_scanned, entries, required)
