@@ -8,6 +8,7 @@ interpreter. Here, what is the same for all windows of a fragment is prepared on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_dataset.errors import CorruptFileError, UnsupportedError
 from lance_dataset.file.column import ColumnReader
 from lance_dataset.file.take_shape import take_shape
 from lance_dataset.late_dataclass import dataclass
@@ -40,7 +42,7 @@ __all__ = ["BatchWindows", "DecodedRows"]
 
 #: Bytes of a window: at least for each column, at least and at most.
 _COLUMN_BYTES = 64 << 10
-_LEAST_BYTES = 3 << 20
+_LEAST_BYTES = 6 << 20
 _MOST_BYTES = 16 << 20
 #: Windows that are decoded ahead of the consumer, besides one for each thread.
 _AHEAD = 1
@@ -70,6 +72,8 @@ class _Prepared:
         Taker of each column, None if there is none.
     kinds
         For each column whether its offsets have 64 bits, and whether its texts must be UTF-8.
+    views
+        Chunks of all rows of columns that are used in place, without a copy, by number; none of other columns.
     """
 
     fragment: FragmentReader
@@ -77,6 +81,7 @@ class _Prepared:
     types: Sequence[pa.DataType]
     takers: Sequence[ColumnTaker | None]
     kinds: Sequence[tuple[bool, bool]]
+    views: dict[int, list[pa.Array]]
 
     @classmethod
     def of(cls, fragment: FragmentReader, fields: Sequence[Field]) -> _Prepared:
@@ -88,7 +93,30 @@ class _Prepared:
             for reader, shape in zip(readers, shapes, strict=True)
         ]
         kinds = [(shape.wide, shape.text) if shape else (False, False) for shape in shapes]
-        return cls(fragment, readers, [reader.arrow_type for reader in readers], takers, kinds)
+        return cls(fragment, readers, [reader.arrow_type for reader in readers], takers, kinds, {})
+
+    def view(self, number: int, start: int, stop: int) -> list[pa.Array]:
+        """Return the values ``[start, stop)`` of a column that is used in place; none of another column."""
+        chunks = self.views.get(number)
+        if chunks is None:
+            chunks = self.views[number] = _in_place(self.readers[number])
+        found, base = [], 0
+        for chunk in chunks:
+            low, high = max(start - base, 0), min(stop - base, len(chunk))
+            if low < high:
+                found.append(chunk.slice(low, high - low))
+            base += len(chunk)
+        return found
+
+
+def _in_place(reader: ColumnReader) -> list[pa.Array]:
+    """Return the chunks of a column if its values are used in place; none if it is damaged, which reads report."""
+    if any(part.cost for part in reader.parts(0, reader.num_rows)):
+        return []
+    with suppress(CorruptFileError, UnsupportedError):
+        if not any(buffer is not None and buffer.is_mutable for buffer in reader.read(0, 1).buffers()):
+            return reader.read_chunks(0, reader.num_rows)
+    return []
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,10 +233,9 @@ class BatchWindows:
         decoded = DecodedRows(found.num_rows, arrays, {}, prepared.types)
         if is_checking():
             _check(decoded, prepared, np.arange(start, stop) if live is None else np.flatnonzero(live) + start)
-        selection: Selection | None = None
         for number in decoded.missing():
-            selection = Selection(window, part.live()) if selection is None else selection
-            decoded.others[number] = column(number, selection)
+            view = prepared.view(number, start, stop) if live is None else []
+            decoded.others[number] = view or column(number, Selection(window, part.live()))
         return decoded
 
 
