@@ -325,10 +325,11 @@ class FileMetadata:
         if scanned is None:
             return self._parse_column(index, data)
         encoding, buffers, stored = scanned
-        kind = _known_kind(encoding)
+        kind, before, known = _known_kind(encoding), None, None
         pages = []
         for page_buffers, length, wrapped in stored:
-            known = _known_any(wrapped)
+            if wrapped is not before:  # most pages share the object with the page in front of them
+                before, known = wrapped, _known_any(wrapped)
             if known is None:
                 return self._parse_column(index, data)
             pages.append(PageMetadata(page_buffers, length, *known))

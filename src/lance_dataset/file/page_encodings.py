@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -12,7 +12,7 @@ from lance_dataset.file.cache import PageCache
 from lance_dataset.io.messages import message_memory
 from lance_dataset.limits import BASE_MEMORY, check_memory
 
-__all__ = ["EncodingParser", "PageMemory", "cached_by_encoding"]
+__all__ = ["EncodingParser", "PageMemory", "cached_by_encoding", "needs_little"]
 
 _V = TypeVar("_V")
 
@@ -73,6 +73,11 @@ class EncodingParser(Generic[_V]):
 def cached_by_encoding(kind: type[Message], count: int = 4096) -> Callable[[Callable[[bytes], _V]], EncodingParser[_V]]:
     """Turn a function into an `EncodingParser`."""
     return lambda parse: EncodingParser(kind, parse, count)
+
+
+def needs_little(encodings: Sequence[bytes]) -> bool:
+    """Return True if pages with these encodings may have any content, so that no `PageMemory` is needed."""
+    return _PAGE * len(encodings) + _MOST_EXPANSION * sum(map(len, encodings)) <= BASE_MEMORY
 
 
 class PageMemory:

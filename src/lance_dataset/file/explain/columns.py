@@ -183,7 +183,8 @@ def _structural(
 ) -> Iterator[PageEncoding]:
     stored = metadata.column(column.index)
     branch = column.branch
-    pages = open_pages(metadata.source, stored, branch.leaf.name, branch.rows_per_value, grammar)
+    place = f"{metadata.source.path}, column {stored.index} ({branch.leaf.name!r})"
+    pages = open_pages(metadata.source, stored, place, branch.rows_per_value, grammar)
     numbers = [number for number, page in enumerate(stored.pages) if page.length]
     values = Branch(described(branch.leaf), branch.above) if is_blob(branch.leaf) else branch
     for number, page in zip(numbers, pages, strict=True):

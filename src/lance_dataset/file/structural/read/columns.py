@@ -75,8 +75,9 @@ def _branches(field: Field) -> tuple[Branch, ...]:
 
 def _open_whole(field: Field, locate: Locate, num_rows: int, grammar: PageGrammar) -> ColumnReader:
     leaves = [_open_leaf(branch, locate, num_rows, grammar) for branch in _branches(field)]
-    if len(leaves) == 1 and leaves[0] is not None and not leaves[0].branch.above:
-        return leaves[0]
+    first = leaves[0]
+    if len(leaves) == 1 and first is not None and not first.branch.above:
+        return first
     if all(leaf is None for leaf in leaves):
         return NullColumn(field.storage_type, num_rows)
     return StructuralColumn(field, leaves, num_rows)
@@ -91,15 +92,21 @@ def _open_leaf(branch: Branch, locate: Locate, num_rows: int, grammar: PageGramm
     where = f"{metadata.source.path}, column {index} ({branch.leaf.name!r})"
     if column.kind != "values":
         raise UnsupportedError(f"{where}: column encoding {column.kind!r} cannot be read by this release")
-    if is_blob_v2(branch.leaf):
-        raise UnsupportedError(f"{where}: a blob column of version 2 can only be read from its dataset")
-    if is_blob(branch.leaf) and any(nest.kind != "struct" for nest in branch.above):
-        raise UnsupportedError(f"{where}: a blob column inside a list, whose lengths no file keeps")
-    pages = open_pages(metadata.source, column, branch.leaf.name, branch.rows_per_value, grammar)
+    if branch.leaf.metadata:
+        _check_blob(branch, where)
+    pages = open_pages(metadata.source, column, where, branch.rows_per_value, grammar)
     leaf = LeafColumn(pages, branch, where, grammar.open_page, metadata, index)
     if leaf.num_rows != num_rows:
         raise CorruptFileError(f"{where}: has {leaf.num_rows} rows instead of {num_rows}")
     return leaf
+
+
+def _check_blob(branch: Branch, where: str) -> None:
+    """Raise UnsupportedError for blobs that cannot be read from a column alone."""
+    if is_blob_v2(branch.leaf):
+        raise UnsupportedError(f"{where}: a blob column of version 2 can only be read from its dataset")
+    if is_blob(branch.leaf) and any(nest.kind != "struct" for nest in branch.above):
+        raise UnsupportedError(f"{where}: a blob column inside a list, whose lengths no file keeps")
 
 
 class StructuralColumn(ColumnReader):

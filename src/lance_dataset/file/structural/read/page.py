@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lance_dataset.errors import CorruptFileError, MemoryLimitError, UnsupportedError
 from lance_dataset.file.cache import PageCache
 from lance_dataset.file.container import ColumnMetadata
-from lance_dataset.file.page_encodings import EncodingParser, PageMemory
+from lance_dataset.file.page_encodings import EncodingParser, PageMemory, needs_little
 from lance_dataset.file.stored_test import StoredTest
 from lance_dataset.file.structural.layout import Layer
 from lance_dataset.file.structural.nesting import Branch
@@ -42,8 +42,6 @@ _DISCARD_BYTES = 1 << 20
 _SMALL = 64 << 10
 _fetched = PageCache(16 << 20)
 _MEMORY_PAGE = 4096
-#: Bytes of a description that is short.
-_SHORT = 256
 _GUESS = 8 << 10
 
 
@@ -347,12 +345,14 @@ def expand_ranges(begins: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArr
 
 
 def open_pages(
-    source: InputFile, metadata: ColumnMetadata, name: str, rows_per_value: int, grammar: PageGrammar
+    source: InputFile, metadata: ColumnMetadata, place: str, rows_per_value: int, grammar: PageGrammar
 ) -> list[Page]:
     """Bind the pages of a column to their file, without pages that have no rows.
 
     Parameters
     ----------
+    place
+        File and column, for error messages.
     rows_per_value
         Divisor of page lengths: the product of the dimensions of fixed-size lists above the leaf.
 
@@ -361,30 +361,41 @@ def open_pages(
     CorruptFileError, UnsupportedError
         A page is broken or cannot be read. The message has the file, column and page.
     """
-    column = f"{source.path}, column {metadata.index} ({name!r})"
     if rows_per_value < 1:
-        raise CorruptFileError(f"{column}: fixed-size lists of 0 structs")
+        raise CorruptFileError(f"{place}: fixed-size lists of 0 structs")
+    stored = metadata.pages
+    memory = None if needs_little([page.encoding for page in stored]) else PageMemory(place)
+    cache = PageCache() if len(stored) > 1 else None  # a single page creates its own on demand
     pages: list[Page] = []
-    several = len(metadata.pages) > 1 or any(len(page.encoding) > _SHORT for page in metadata.pages)
-    memory = PageMemory(column) if several else None  # a single page with a short description needs little
-    cache = PageCache() if len(metadata.pages) > 1 else None  # a single page creates its own on demand
-    start = 0
-    for number, (buffers, stored_length, type_name, encoding) in enumerate(metadata.pages):
-        own = grammar.of(type_name)
-        if own is None:
-            raise CorruptFileError(
-                f"{column}, page {number}: layout {type_name!r} does not belong in a {grammar.versions} file"
-            )
-        try:
-            layout = own.parse(encoding)
-            if memory is not None:
-                memory.add(encoding, layout, own.parse)
-        except (CorruptFileError, MemoryLimitError, UnsupportedError) as error:
-            raise type(error)(f"{column}, page {number}: {error}") from error
+    start, known, own, layout = 0, None, None, None
+    for number, (buffers, stored_length, type_name, encoding) in enumerate(stored):
+        if own is None or encoding is not known or type_name != own.type_name:
+            own, layout = _parsed(type_name, encoding, grammar, f"{place}, page {number}")
+            known = encoding
+        if memory is not None:
+            _weigh(memory, encoding, layout, own, f"{place}, page {number}")
         length, rest = divmod(stored_length, rows_per_value)
         if rest or stored_length > _MAX_ROWS - start:
-            raise CorruptFileError(f"{column}, page {number}: claims {stored_length} values, {rows_per_value} per row")
+            raise CorruptFileError(f"{place}, page {number}: claims {stored_length} values, {rows_per_value} per row")
         if length:
-            pages.append(Page(source, column, start, length, layout, buffers, own, number, cache))
+            pages.append(Page(source, place, start, length, layout, buffers, own, number, cache))
             start += length
     return pages
+
+
+def _parsed(type_name: str, encoding: bytes, grammar: PageGrammar, where: str) -> tuple[PageGrammar, Any]:
+    """Return the grammar of a description, and the layout."""
+    own = grammar.of(type_name)
+    if own is None:
+        raise CorruptFileError(f"{where}: layout {type_name!r} does not belong in a {grammar.versions} file")
+    try:
+        return own, own.parse(encoding)
+    except (CorruptFileError, MemoryLimitError, UnsupportedError) as error:
+        raise type(error)(f"{where}: {error}") from error
+
+
+def _weigh(memory: PageMemory, encoding: bytes, layout: Any, own: PageGrammar, where: str) -> None:
+    try:
+        memory.add(encoding, layout, own.parse)
+    except MemoryLimitError as error:
+        raise MemoryLimitError(f"{where}: {error}") from error
