@@ -32,8 +32,9 @@ __all__ = ["WIDE_VALUE", "choose_chunks", "encode_items", "prefers_full_zip"]
 
 #: Values of at least this many bytes are zipped with their levels instead of being put into chunks.
 WIDE_VALUE = 256
-#: Maximum share of the plain size for a dictionary where the reference writes none, as lookups cost time.
-_UNUSUAL_SHARE = 0.95
+#: Maximum share of the other size for a dictionary where the reference writes none, as lookups cost time: if small files
+#: are asked for, and if not.
+_UNUSUAL_SHARES = 0.95, 0.8
 #: Maximum share of the plain size for a dictionary to be preferred to full-zip.
 _DICTIONARY_SHARE = 0.8
 #: Minimum bytes to compress strings one by one. Without a request, one string must be longer than this. The reference
@@ -171,7 +172,8 @@ def _dictionary_of_words(words: Words, rival: Rival, request: Request) -> Candid
     if words.bits == 8 or (request.options.compression == "none" and not usual):
         return None
     if not usual:
-        rival = Rival(int(_UNUSUAL_SHARE * rival.size), rival.runs)
+        share = _UNUSUAL_SHARES[0 if request.options.smallest else 1]
+        rival = Rival(int(share * rival.size), rival.runs)
     indexed = dictionary_of_words(words, rival, request)
     return indexed if indexed is not None and (usual or indexed.size < rival.size) else None
 
