@@ -21,7 +21,7 @@ from lance_dataset.errors import CorruptFileError, LanceError
 from lance_dataset.expr.compiled import compile_filter
 from lance_dataset.file.structural.read.fullzip import FullZipPage
 from lance_dataset.file.structural.read.miniblock import MiniBlockPage
-from lance_dataset.scan import costs, filtering
+from lance_dataset.scan import costs, filtering, interval_tests
 from lance_dataset.scan.interval_tests import interval_test
 from lance_dataset.scan.selection import Selection
 
@@ -260,6 +260,40 @@ def test_conditions_that_are_interval_tests(text: str, kind: pa.DataType, is_tes
     compiled = compile_filter(text, schema)
     assert compiled is not None
     assert (interval_test(compiled, kind) is not None) == is_test
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.int8(), ["-128", "-1", "0", "127"]),
+        (pa.uint8(), ["0", "1", "255"]),
+        (pa.int64(), [str(-(2**63)), "7", str(2**63 - 1)]),
+        (pa.uint64(), ["0", "9", str(2**64 - 1)]),
+        (pa.decimal128(9, 2), ["-0.01", "0.00", "1234567.89"]),
+        (pa.date32(), ["date '1969-12-31'", "date '2020-01-01'"]),
+        (pa.timestamp("us"), ["timestamp '1960-01-01 00:00:00'", "timestamp '2020-01-01 10:00:00'"]),
+    ],
+)
+def test_intervals_of_comparisons_are_those_between_the_points(
+    kind: pa.DataType, values: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[object] = []
+    monkeypatch.setattr(interval_tests, "IntervalTest", lambda *given, **null: found.append((*given, null)))
+    schema = pa.schema([("x", kind)])
+    plain = [f"x {operator} {value}" for operator in ("=", "!=", "<", "<=", ">", ">=") for value in values]
+    texts = [*plain, *(f"{one} AND {two}" for one in plain for two in plain[::3]), f"NOT ({plain[0]})"]
+    for text in texts:
+        compiled = compile_filter(text, schema)
+        assert compiled is not None
+        interval_tests.interval_test(compiled, kind)
+    quick = found.copy()
+    found.clear()
+    monkeypatch.setattr(interval_tests, "_plain", lambda *_: None)
+    for text in texts:
+        compiled = compile_filter(text, schema)
+        assert compiled is not None
+        interval_tests.interval_test(compiled, kind)
+    assert [text for text, one, two in zip(texts, quick, found, strict=True) if one != two] == []
 
 
 def test_two_columns_are_no_interval_test() -> None:

@@ -157,6 +157,11 @@ class ObjectStore(abc.ABC):
         """Counts of reads and writes through this object, and through copies that share the counts."""
         return IOCounter()
 
+    def __copy__(self: _Store) -> _Store:
+        copied = object.__new__(type(self))
+        copied.__dict__ |= self.__dict__
+        return copied
+
     def waits(self, prefix: str) -> bool:
         """Return True if reads below a folder may wait for another machine, so that it pays to do several at a time."""
         return self.is_remote

@@ -199,11 +199,6 @@ class CloudStore(ObjectStore):
         shared = _shared_store(state["_location"], state["_storage_options"])
         self.__dict__ |= {**shared.__dict__, **state, "statistics": IOCounter()}
 
-    def __copy__(self) -> CloudStore:
-        copied = object.__new__(CloudStore)
-        copied.__dict__ |= self.__dict__
-        return copied
-
     @property
     def _client(self) -> Any:
         check_process(self._location.uri)

@@ -301,7 +301,7 @@ class FragmentReader:
             before = before.live_start if "live_start" in vars(before) else before._before
         return total + before
 
-    @property
+    @cached_property
     def bytes_per_row(self) -> float:
         """Estimated stored size of a row in bytes, used to choose the size of reads."""
         return max(self.num_bytes / max(self.physical_rows, 1), 1.0)
@@ -435,7 +435,7 @@ class FragmentReader:
             return LiveColumn(column, self.is_live)
         return column
 
-    @property
+    @cached_property
     def is_legacy(self) -> bool:
         """True if a data file is older than 2.0. Only such files have statistics of zones."""
         return any(file.storage_version == LEGACY_VERSION for file in self.fragment.files)

@@ -441,6 +441,9 @@ class _Fragments(Sequence[FragmentReader]):
     def __getitem__(self, position: int | slice) -> FragmentReader | Sequence[FragmentReader]:
         if isinstance(position, slice):
             return [self[index] for index in range(*position.indices(len(self)))]
+        known = self._known.get(position)
+        if known is not None:
+            return known
         index = range(len(self))[position]
         known = self._known.get(index)
         if known is not None:

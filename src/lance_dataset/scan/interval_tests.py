@@ -61,6 +61,9 @@ def interval_test(filter: Filter, arrow_type: pa.DataType) -> IntervalTest | Non
     order = key_order(arrow_type)
     if order is None or filter.tree is None or len(filter.columns) != 1:
         return None
+    plain = None if order == FLOAT else _plain(filter.tree, (filter.columns[0],), arrow_type, order)
+    if plain is not None:
+        return IntervalTest(arrow_type.bit_width, order, plain, null=False)
     constants: list[pa.Scalar] = []
     for value in _compared(filter.tree, (filter.columns[0],), arrow_type):
         if value is None or len(constants) == _MOST_CONSTANTS:
@@ -71,6 +74,37 @@ def interval_test(filter: Filter, arrow_type: pa.DataType) -> IntervalTest | Non
     *passes, null = filter.mask(_batch(filter.columns[0], points, arrow_type, order)).to_pylist()
     intervals = list(_intervals(points, passes))
     return IntervalTest(bits, order, intervals, null=null) if len(intervals) <= MOST_INTERVALS else None
+
+
+def _plain(
+    node: Expression, path: tuple[str, ...], arrow_type: pa.DataType, order: int
+) -> list[tuple[int, int]] | None:
+    """Return the intervals of keys that pass one comparison of a column, or an AND of them; None for other conditions.
+
+    The keys of the type are in the order of the values. Null does not pass.
+    """
+    top = (1 << arrow_type.bit_width) - 1
+    if isinstance(node, And):
+        found = [(0, top)]
+        for operand in node.operands:
+            other = _plain(operand, path, arrow_type, order)
+            if other is None:
+                return None
+            both = [(max(one[0], two[0]), min(one[1], two[1])) for one in found for two in other]
+            found = [each for each in both if each[0] <= each[1]]
+        return found if len(found) <= MOST_INTERVALS else None
+    if not isinstance(node, Comparison) or not isinstance(node.left, Column) or not isinstance(node.right, Constant):
+        return None
+    column, value = node.left, node.right.value
+    if column.path != path or not column.type.equals(arrow_type) or not value.type.equals(arrow_type):
+        return None
+    if not value.is_valid:
+        return None
+    bits = arrow_type.bit_width
+    key = _key(next(_words(pa.array([value], arrow_type), bits // 8)), bits, order)
+    below, above = [(0, key - 1)] if key else [], [(key + 1, top)] if key < top else []
+    kept = {"=": [(key, key)], "!=": below + above, "<": below, ">": above, "<=": [(0, key)], ">=": [(key, top)]}
+    return kept.get(node.operator)
 
 
 def _compared(node: Expression, path: tuple[str, ...], arrow_type: pa.DataType) -> Iterator[pa.Scalar | None]:

@@ -130,10 +130,11 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
         The scan.
     """
     costs = ColumnCosts.of(reader, request)
+    rows, fragments = _num_rows(reader, request), _num_fragments(reader, request)
     steps, tests = _conditions(request, costs)
     early, late = _times(request, steps)
-    releases = costs.is_mapped and _is_much(_num_rows(reader, request), request, costs, (*early, *late))
-    out_bytes = sum(costs.output_bytes(output) for output in request.projection.columns)
+    releases = costs.is_mapped and _is_much(rows, request, costs, (*early, *late))
+    out_bytes = sum(map(costs.output_bytes, request.projection.columns))
     most = MAX_BATCH_BYTES if reader.limit.max_bytes is None else min(reader.limit.max_bytes, MAX_BATCH_BYTES)
     batch = request.batch_size
     if batch * out_bytes > most:
@@ -159,9 +160,9 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
         cost += _KEPT_SHARE * sum(costs.late_read(request.schema.top_level(name)) for name in late)
     piece_bytes = max(int(piece * out_bytes), min(PIECE_BYTES, most_piece))
     columns = len(request.projection.columns if request.filter is None else early)
-    threads = _threads(reader, request, costs, cost, columns)
+    threads = _threads(rows, fragments, costs, cost, columns)
     if threads > 1 and request.filter is not None:
-        window = min(window, max(_num_rows(reader, request) // (2 * threads), _MIN_WINDOW_ROWS))
+        window = min(window, max(rows // (2 * threads), _MIN_WINDOW_ROWS))
     first = window
     if request.limit is not None and not request.order_by:
         wanted = request.limit + request.offset
@@ -178,7 +179,7 @@ def strategy(reader: TableReader | FragmentReader, request: ScanRequest) -> Scan
         piece_rows=piece,
         piece_bytes=piece_bytes,
         threads=threads,
-        ahead=_ahead(reader, request, _WAITING_AHEAD if costs.is_remote else threads + 2, window),
+        ahead=_ahead(request, _WAITING_AHEAD if costs.is_remote else threads + 2, rows // fragments // max(window, 1)),
         waits=costs.is_remote,
         releases=releases,
         look_bytes=_look_bytes(request, int(2 * window * looked_bytes), threads),
@@ -259,7 +260,8 @@ def _searched(request: ScanRequest, steps: tuple[Filter, ...], tests: tuple[Stor
 
 def _is_much(rows: int, request: ScanRequest, costs: ColumnCosts, names: tuple[str, ...]) -> bool:
     """Return True if some columns are too large to keep what a filtered scan reads of them in memory."""
-    if request.filter is None or (costs.row_bytes is not None and rows * costs.row_bytes <= _KEPT_BYTES):
+    row_bytes = None if request.filter is None else costs.row_bytes
+    if request.filter is None or (row_bytes is not None and rows * row_bytes <= _KEPT_BYTES):
         return False
     return rows * sum(costs.cost(request.schema.top_level(name)).stored for name in names) > _KEPT_BYTES
 
@@ -280,9 +282,10 @@ def _num_rows(reader: TableReader | FragmentReader, request: ScanRequest) -> int
 
 
 def _num_fragments(reader: TableReader | FragmentReader, request: ScanRequest) -> int:
+    """Return the number of fragments that a scan examines, 1 if there are none."""
     if isinstance(reader, FragmentReader):
         return 1
-    return len(reader.fragments) if request.fragments is None else len(request.fragments)
+    return len(reader.fragments if request.fragments is None else request.fragments) or 1
 
 
 def _read_cost(request: ScanRequest, costs: ColumnCosts) -> float:
@@ -292,25 +295,19 @@ def _read_cost(request: ScanRequest, costs: ColumnCosts) -> float:
     return reduce(lambda total, field: total + costs.cost(field).read, stored, 0.0)
 
 
-def _threads(
-    reader: TableReader | FragmentReader, request: ScanRequest, costs: ColumnCosts, cost: float, columns: int
-) -> int:
+def _threads(rows: int, fragments: int, costs: ColumnCosts, cost: float, columns: int) -> int:
     """Return the number of decoding threads for `cost` nanoseconds per row; remote requests have their own threads."""
-    rows, fragments = _num_rows(reader, request), max(_num_fragments(reader, request), 1)
     workers = cpu_count()
     if workers < 2:
         return 1
     if not costs.is_mapped:
         return workers  # requests continue while values are decoded
-    total = rows * cost
-    return workers if total > max(_PARALLEL_COST, _PARALLEL_COLUMN_COST * fragments * columns) else 1
+    return workers if rows * cost > max(_PARALLEL_COST, _PARALLEL_COLUMN_COST * fragments * columns) else 1
 
 
-def _ahead(reader: TableReader | FragmentReader, request: ScanRequest, usual: int, window: int) -> int:
+def _ahead(request: ScanRequest, usual: int, windows_per_fragment: int) -> int:
     """Return the number of windows to decode ahead of the consumer: `usual` unless the scan sets it."""
     ahead = usual if request.batch_readahead is None else max(request.batch_readahead, 1)
     if request.fragment_readahead is not None:
-        fragments = max(_num_fragments(reader, request), 1)
-        windows_per_fragment = max(_num_rows(reader, request) // fragments // max(window, 1), 1)
-        ahead = min(ahead, max(request.fragment_readahead, 1) * windows_per_fragment)
+        ahead = min(ahead, max(request.fragment_readahead, 1) * max(windows_per_fragment, 1))
     return ahead

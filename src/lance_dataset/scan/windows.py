@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -190,19 +190,19 @@ class Window:
 
 def fragments_of(reader: TableReader | FragmentReader, request: ScanRequest) -> Ranges:
     """Yield the fragments of a scan (one, if the reader is a fragment), with the physical rows of each to examine."""
-    for fragment in _fragments(reader, request):
+    if isinstance(reader, FragmentReader):
+        fragments: Sequence[FragmentReader] = (reader,)
+        positions: Sequence[int] = (0,)
+    else:
+        fragments = reader.fragments
+        positions = range(len(fragments)) if request.fragments is None else request.fragments
+    for position in positions:
+        fragment = fragments[position]
         if request.rows is not None and fragment.fragment.id not in request.rows:
             continue
         rows = fragment.physical_rows
         start, stop = request.row_range or (0, rows)
         yield fragment, min(start, rows), min(stop, rows)
-
-
-def _fragments(reader: TableReader | FragmentReader, request: ScanRequest) -> Iterator[FragmentReader]:
-    if isinstance(reader, FragmentReader):
-        return iter((reader,))
-    positions = range(len(reader.fragments)) if request.fragments is None else request.fragments
-    return (reader.fragments[position] for position in positions)
 
 
 def windows(ranges: Ranges, request: ScanRequest, plan: ScanStrategy) -> Iterator[Window]:
