@@ -5,6 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
+
+from lance_dataset.threads.pools import storage_pool
+from lance_dataset.threads.streams import stream
 
 __all__ = ["forget_folders", "make_folders", "settle_folder", "sync_folder"]
 
@@ -63,10 +68,10 @@ def settle_folder(folder: str) -> None:
     folder
         Absolute path.
     """
-    sync_folder(folder)
     if sys.platform == "win32":
         return
-    passed = {}
+    passed: dict[str, tuple[int, int]] = {}
+    syncs = [partial(sync_folder, folder)]
     while True:
         status = os.stat(folder or "/")
         found = (status.st_dev, status.st_ino)
@@ -76,9 +81,16 @@ def settle_folder(folder: str) -> None:
         parent = os.path.dirname(folder)
         if parent == folder or os.stat(parent or "/").st_dev != status.st_dev:
             break
-        _sync_above(parent)
+        syncs.append(partial(_sync_above, parent))
         folder = parent
+    # at the same time, so that the file system can commit them together
+    for _ in stream(_called, syncs, ahead=len(syncs), pool=storage_pool, join=True):
+        pass
     _settled.update(passed)
+
+
+def _called(sync: Callable[[], None]) -> None:
+    sync()
 
 
 def _sync_above(folder: str) -> None:
