@@ -220,6 +220,8 @@ class Referenced(Shown):
         session = opening.get("session") or place.session
         target = TableLocation.resolve(target_path, options, session)
         made = clone(self.snapshot, target, reference)
+        if not opening and place.store.trusted_bases is None and place.result_limit.max_bytes is None:
+            return self.showing(made)
         kept = {"trusted_bases": _trust_of_clones(place), "max_result_bytes": place.result_limit.max_bytes}
         opening = {**kept, **opening}
         return self.showing(

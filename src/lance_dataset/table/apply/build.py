@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.file.versions import DEFAULT_VERSION
 from lance_dataset.table.apply.columns import merge, project, replace_data
-from lance_dataset.table.apply.finish import finished
+from lance_dataset.table.apply.finish import finished, with_section
 from lance_dataset.table.apply.replacement import overwrite, restore
 from lance_dataset.table.apply.rewrite import rewrite
 from lance_dataset.table.apply.rows import append, delete, update
@@ -121,9 +120,9 @@ def next_manifest(
         return finished(restore(base, restored), base, complete)
     locator = None if complete is None else complete.locator(base.base_paths)
     current = with_current_coverage(base.index_section, locator)
-    changed = _changed(replace(base, index_section=current), operation, complete)
+    changed = _changed(with_section(base, current), operation, complete)
     section = with_true_catch_up(base.index_section, changed.index_section, base.version + 1, _fragment_ids(base))
-    return finished(replace(changed, index_section=section), base, complete)
+    return finished(with_section(changed, section), base, complete)
 
 
 def _fragment_ids(base: Manifest) -> list[int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from lance_dataset.errors import InvalidInputError, UnsupportedError
 from lance_dataset.late_dataclass import dataclass
 from lance_dataset.table.apply.lineage import stamped, without_lineage
@@ -86,7 +88,9 @@ def project(base: Manifest, operation: Project) -> Manifest:
     _check_projected_schema(base, operation)
     known = {node.id for node in operation.schema.walk()}
     changed = {}
-    for fragment in base.fragments:
+    # a single file stays in any case
+    for position in np.flatnonzero(base.fragment_list.columns.num_files > 1).tolist():
+        fragment = base.fragments[position]
         files = tuple(file for file in fragment.files if _is_live(file, known)) or fragment.files[:1]
         if len(files) < len(fragment.files):
             changed[fragment.id] = replace(fragment, files=files)

@@ -25,7 +25,7 @@ from lance_dataset.table.old_tables.completion import Completion
 from lance_dataset.table.old_tables.field_repair import with_unique_fields
 from lance_dataset.types.schema import Field
 
-__all__ = ["finished"]
+__all__ = ["finished", "with_section"]
 
 
 def finished(changed: Manifest, base: Manifest, complete: Completion | None = None) -> Manifest:
@@ -61,7 +61,7 @@ def finished(changed: Manifest, base: Manifest, complete: Completion | None = No
         writer_version=_signature(changed),
     )
     manifest = with_unique_fields(_with_storage_version(manifest))
-    manifest = replace(manifest, index_section=pruned(manifest, reliable=has_reliable_coverage(changed)))
+    manifest = with_section(manifest, pruned(manifest, reliable=has_reliable_coverage(changed)))
     manifest = _with_flags(_with_dictionaries(manifest), base)
     where = f"new version {manifest.version}"
     check_readable(manifest.reader_flags, manifest.writer_flags, manifest.max_allocated_field_id, where)
@@ -69,6 +69,11 @@ def finished(changed: Manifest, base: Manifest, complete: Completion | None = No
     flags, version = manifest.reader_flags, manifest.storage_version
     checked = check_manifest(manifest.fragment_list, base_ids, flags, version, "", where, from_storage=False)
     return replace(manifest, fragments=checked)
+
+
+def with_section(manifest: Manifest, section: bytes | None) -> Manifest:
+    """Return the manifest with another list of indices, or the manifest itself if it is the same list."""
+    return manifest if section is manifest.index_section else replace(manifest, index_section=section)
 
 
 def _without_clustering(fragments: FragmentList) -> FragmentList:
@@ -146,4 +151,6 @@ def _with_flags(manifest: Manifest, base: Manifest) -> Manifest:
     writers = int(both) | kept | manifest.writer_flags & int(Feature.V2_FORMAT)
     if manifest.config:
         writers |= int(Feature.TABLE_CONFIG)
+    if (readers, writers) == (manifest.reader_flags, manifest.writer_flags):
+        return manifest
     return replace(manifest, reader_flags=readers, writer_flags=writers)
