@@ -97,3 +97,22 @@ def test_folders_are_forgotten_while_others_are_settled(tmp_path: Path) -> None:
     left.set()
     worker.join()
     assert not failed
+
+
+def test_failure_above_a_folder_is_told_and_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "a" / "b" / "c"
+    folder.mkdir(parents=True)
+    real, failing = os.fsync, {os.stat(tmp_path / "a").st_ino}
+
+    def fsync(descriptor: int) -> None:
+        if os.fstat(descriptor).st_ino in failing:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for _ in range(2):
+        with pytest.raises(OSError, match="Input/output"):
+            settle_folder(str(folder))
+    failing.clear()
+    assert {str(folder), str(tmp_path / "a" / "b"), str(tmp_path / "a")} <= synced(folder, monkeypatch)
+    assert synced(folder, monkeypatch) == {str(folder)}
