@@ -261,11 +261,11 @@ class FileMetadata:
         return self._read(*_TABLE_ENTRY.unpack_from(self._global_table, index * _TABLE_ENTRY.size)).to_pybytes()
 
     @cached_property
-    def _bounds(self) -> dict[int, tuple[int, StoredBounds]]:
+    def _bounds(self) -> dict[int, tuple[int, Callable[[], StoredBounds]]]:
         """Bounds of the values of columns with the checksum of their metadata; empty if the file has none to use."""
         return self._find_bounds()[1]
 
-    def _find_bounds(self) -> tuple[str | None, dict[int, tuple[int, StoredBounds]]]:
+    def _find_bounds(self) -> tuple[str | None, dict[int, tuple[int, Callable[[], StoredBounds]]]]:
         count = len(self._global_table) // _TABLE_ENTRY.size
         if count < 2:
             return None, {}
@@ -279,11 +279,11 @@ class FileMetadata:
 
     def bounds(self, index: int) -> StoredBounds | None:
         """Return the bounds of the values of a column; None without them, or if its pages were moved."""
-        crc, bounds = self._bounds.get(index, (0, None))
-        if bounds is None or not 0 <= index < self.num_columns:
+        crc, decode = self._bounds.get(index, (0, None))
+        if decode is None or not 0 <= index < self.num_columns:
             return None
         stored = self._read(*_TABLE_ENTRY.unpack_from(self._column_table, index * _TABLE_ENTRY.size))
-        return bounds if crc32(stored) == crc else None
+        return decode() if crc32(stored) == crc else None
 
     def check_bounds(self) -> None:
         """Raise CorruptFileError if there is a buffer with bounds that cannot be used."""

@@ -23,7 +23,8 @@ Keys and flags are those of `lancecodec.zones`. A file may have no such buffer, 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 from zlib import crc32
 
@@ -51,7 +52,7 @@ _HEADER = struct.Struct("<8sIIQ")
 _ENTRY = struct.Struct("<IIQIBB6x")
 _CRC_START = 12
 _MAX_ROWS = 2**32
-_FLAGS = HAS_NULL | HAS_VALID | HAS_NAN | BOUNDED
+_KNOWN_FLAGS = bytes(range((HAS_NULL | HAS_VALID | HAS_NAN | BOUNDED) + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,15 +221,15 @@ def buffer_size(counts: Sequence[tuple[int, int]]) -> int:
     return _HEADER.size + sum(_ENTRY.size + count * (2 * width + 1) for width, count in counts)
 
 
-def parse_bounds(data: bytes) -> tuple[str | None, dict[int, tuple[int, StoredBounds]]]:
-    """Parse a buffer with bounds.
+def parse_bounds(data: bytes) -> tuple[str | None, dict[int, tuple[int, Callable[[], StoredBounds]]]]:
+    """Parse a buffer with bounds. Those of a column are decoded when they are needed.
 
     Returns
     -------
     problem : str or None
         The reason why the buffer cannot be used; None if it can.
     bounds : dict
-        For each column, the checksum of its metadata, and its bounds. Empty with a problem.
+        For each column, the checksum of its metadata, and a function that returns its bounds. Empty with a problem.
     """
     if len(data) < _HEADER.size or data[: len(MAGIC)] != MAGIC:
         return "is not a buffer with bounds", {}
@@ -237,7 +238,7 @@ def parse_bounds(data: bytes) -> tuple[str | None, dict[int, tuple[int, StoredBo
         return "has another checksum than its bytes", {}
     if count * _ENTRY.size > len(data) - _HEADER.size:
         return f"of {len(data)} bytes is too small for {count} columns", {}
-    found: dict[int, tuple[int, StoredBounds]] = {}
+    found: dict[int, tuple[int, Callable[[], StoredBounds]]] = {}
     at = _HEADER.size + count * _ENTRY.size
     for number in range(count):
         column, stored_crc, rows, zones, kind, width = _ENTRY.unpack_from(data, _HEADER.size + number * _ENTRY.size)
@@ -246,13 +247,18 @@ def parse_bounds(data: bytes) -> tuple[str | None, dict[int, tuple[int, StoredBo
             return f"describes column {column} in a way that is not possible", {}
         if num_rows > _MAX_ROWS or not 0 < rows <= _MAX_ROWS or rows & (rows - 1) or zones != -(-num_rows // rows):
             return f"has {zones} zones of {rows} rows in column {column} of {num_rows} rows", {}
-        keys = [_words(data, at + part * zones * width, zones, width) for part in (0, 1)]
-        flags = np.frombuffer(data, np.uint8, zones, at + 2 * zones * width)
-        if (flags > _FLAGS).any():
+        if data[at + 2 * zones * width : at + size].strip(_KNOWN_FLAGS):
             return f"has unknown flags of column {column}", {}
-        found[column] = stored_crc, StoredBounds(kind, width, rows, num_rows, keys[0], keys[1], flags)
+        found[column] = stored_crc, partial(_decoded, data, at, zones, (kind, width, rows, num_rows))
         at += size
     return None, found
+
+
+def _decoded(data: bytes, at: int, zones: int, about: tuple[int, int, int, int]) -> StoredBounds:
+    """Return the bounds of a column from their first byte on; `about` are the first attributes."""
+    width = about[1]
+    low, high = (_words(data, at + part * zones * width, zones, width) for part in (0, 1))
+    return StoredBounds(*about, low, high, np.frombuffer(data, np.uint8, zones, at + 2 * zones * width))
 
 
 def _words(data: bytes, start: int, count: int, width: int) -> NDArray[np.uint64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,9 @@ _LEAST_BYTES = 4096
 _SAMPLE_BYTES = 1 << 20
 #: Maximum size of compressed items as a share of their plain size.
 _GENERAL_SHARE = 0.97
+#: Maximum bytes of blocks whose content is kept, and of the content.
+_SHORT_BLOCK = 1 << 10
+_SHORT_CONTENT = 4 << 10
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,11 @@ class General(Encoding):
 
     def taken_entries(self, buffer: pa.Buffer, size: int, bits: int, most_bytes: int) -> pa.Buffer | bytes:
         """See `Encoding.taken_entries`."""
-        block = general.decompress(self.scheme, buffer.to_pybytes(), max_size=most_bytes)
+        stored = buffer.to_pybytes()
+        short = len(stored) <= _SHORT_BLOCK and most_bytes >= _SHORT_CONTENT
+        block = _short_block(self.scheme, stored) if short else None
+        if block is None:
+            block = general.decompress(self.scheme, stored, max_size=most_bytes)
         return self.values.taken_entries(pa.py_buffer(block), size, bits, most_bytes)
 
     def planar_entries(self, buffer: pa.Buffer, size: int, value_type: pa.DataType, where: str) -> pa.Array:
@@ -152,6 +160,15 @@ class General(Encoding):
     def run_count(self, sizes: NDArray[np.int64]) -> int | None:
         """See `Encoding.run_count`."""
         return self.values.run_count(sizes)
+
+
+@lru_cache(maxsize=1024)
+def _short_block(scheme: Scheme, stored: bytes) -> bytes | None:
+    """Return the content of a block, None if it is not short. Many pages and fragments have the same few entries."""
+    size = general.decompressed_size(scheme, stored)
+    if size is None or size > _SHORT_CONTENT:
+        return None
+    return general.decompress(scheme, stored, max_size=size)
 
 
 def _decompress_items(
