@@ -13,7 +13,7 @@
 #define LC_AHEAD_ROWS 16
 /* Bytes of a page that the caches nearest to the processor do not hold; tests choose fewer. */
 #ifndef LC_AHEAD_BYTES
-#define LC_AHEAD_BYTES (512 << 10)
+#define LC_AHEAD_BYTES (64 << 10)
 #endif
 /* From this share of the rows on, most bytes are needed, which the hardware prefetches. */
 #define LC_AHEAD_SHARE 12
