@@ -1,8 +1,8 @@
-"""Windows of scans in batches: few rows of many columns, decoded in one call into memory that is used again.
+"""Windows of scans in batches: rows of several columns, decoded in one call into memory that is used again.
 
-Values that were just decoded are in the processor caches, and so they are when the consumer reads them soon. Windows of
-other scans are larger, because each of them costs some hundred microseconds in which other threads wait for the
-interpreter. Here, what is the same for all windows of a fragment is prepared once.
+Windows of other scans hold as much as a thread should decode at a time. A consumer of batches drops them soon, and what
+it drops serves the next windows, so that the system need not clear memory for them. So windows are smaller here. What
+is the same for all windows of a fragment is prepared once, because other threads wait for the interpreter meanwhile.
 """
 
 from __future__ import annotations
@@ -40,13 +40,12 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchWindows", "DecodedRows"]
 
-#: Bytes of a window: at least for each column, at least and at most.
-_COLUMN_BYTES = 64 << 10
-_LEAST_BYTES = 6 << 20
-_MOST_BYTES = 16 << 20
-#: Windows that are decoded ahead of the consumer, besides one for each thread.
-_AHEAD = 1
-#: Columns from which on other ways of reading are better, because opening all columns takes long.
+#: Bytes of a window, unless a batch is larger, and at most.
+_WINDOW_BYTES = 12 << 20
+_MOST_BYTES = 24 << 20
+#: Columns from which on, and up to which, windows are read here. A few columns gain nothing by smaller windows, and
+#: many columns take long to open.
+_FEW_COLUMNS = 8
 _MANY_COLUMNS = 64
 #: Smaller fragments are read in other ways.
 _LEAST_ROWS = 1 << 12
@@ -54,6 +53,8 @@ _LEAST_ROWS = 1 << 12
 _LEAST_SHARE = 0.75
 #: Fragments that stay prepared.
 _REMEMBERED = 4
+#: Memory that windows take turns in. It stays for later scans: the system clears memory that it gives out.
+_memory = codec.SpareMemory(48 << 20)
 #: Announcements of the windows that are read, as long as reads have to wait for the device.
 _announcements = Announcements()
 
@@ -170,15 +171,13 @@ class BatchWindows:
         self.plan = plan
         self._fields = fields
         self._prepared: dict[int, _Prepared] = {}
-        most = (plan.ahead + 2) * plan.task_bytes
-        self._memory = codec.SpareMemory(min(most, 2 * _MOST_BYTES))
 
     @classmethod
     def of(cls, reader: TableReader | FragmentReader, request: ScanRequest, plan: ScanStrategy) -> BatchWindows | None:
         """Return the windows of a scan, None if its rows are better read in another way."""
         outputs = request.projection.columns
         fields = [output.field for output in outputs if output.field is not None and not output.path]
-        if not 0 < len(outputs) == len(fields) < _MANY_COLUMNS or not all(map(may_read_together, fields)):
+        if not _FEW_COLUMNS <= len(outputs) == len(fields) < _MANY_COLUMNS or not all(map(may_read_together, fields)):
             return None
         if plan.waits or reader.limit.max_bytes is not None or not _is_plain(request):
             return None
@@ -229,7 +228,7 @@ class BatchWindows:
                 reader.begin(start, stop)
 
         with _announcements.taking(announce):
-            arrays = found.arrays(prepared.kinds, self._memory)
+            arrays = found.arrays(prepared.kinds, _memory)
         decoded = DecodedRows(found.num_rows, arrays, {}, prepared.types)
         if is_checking():
             _check(decoded, prepared, np.arange(start, stop) if live is None else np.flatnonzero(live) + start)
@@ -248,10 +247,9 @@ def _is_plain(request: ScanRequest) -> bool:
 
 def _smaller(plan: ScanStrategy, request: ScanRequest, width: float) -> ScanStrategy:
     """Return the plan with smaller windows, of whole batches; `width` is the size of a row in bytes."""
-    wanted = min(max(len(request.projection.columns) * _COLUMN_BYTES, _LEAST_BYTES), _MOST_BYTES)
-    batches = int(wanted / max(width, 1.0)) // request.batch_size
+    batches = int(_WINDOW_BYTES / max(width, 1.0)) // request.batch_size
     rows = min(max(batches, 1) * request.batch_size, plan.window_rows)
-    ahead = plan.ahead if request.batch_readahead is not None else min(plan.ahead, cpu_count() + _AHEAD)
+    ahead = plan.ahead if request.batch_readahead is not None else min(plan.ahead, cpu_count())
     size = int(rows * width)
     first = min(plan.first_rows, rows)
     return replace(

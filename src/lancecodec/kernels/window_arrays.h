@@ -21,7 +21,7 @@ LC_INLINE int32_t lc_spare_enter(int32_t *busy) { return __atomic_exchange_n(bus
 LC_INLINE void lc_spare_leave(int32_t *busy) { __atomic_store_n(busy, 0, __ATOMIC_RELEASE); }
 #endif
 
-#define LC_SPARE_BLOCKS 256
+#define LC_SPARE_BLOCKS 1024
 /* Texts of a window that need more memory are left to the caller, who can read fewer rows. */
 #define LC_WINDOW_TEXTS ((int64_t)1 << 28)
 
@@ -55,9 +55,13 @@ LC_INLINE void lc_spare_drop(lc_spare *spare) {
     if (lc_spare_add(&spare->users, -1) == 0) free(spare);
 }
 
-/* Free what is not in use; blocks in use are freed when they are given back. */
+#define LC_SPARE_TRIES 1000000
+
+/* Free what is not in use; blocks in use are freed when they are given back. In a forked child a thread that looked at
+ * the blocks may be missing. Then they are left alone. */
 static inline void lc_spare_close(lc_spare *spare) {
-    while (lc_spare_enter(&spare->busy)) continue;
+    for (int64_t tries = 0; lc_spare_enter(&spare->busy); tries++)
+        if (tries == LC_SPARE_TRIES) return;
     spare->most = -1;
     for (int64_t i = 0; i < spare->count; i++) free(spare->blocks[i]->memory);
     spare->count = spare->bytes = 0;
