@@ -105,6 +105,7 @@ def test_the_same_text_is_compiled_once_for_a_schema() -> None:
     first = compile_filter("a = 5 AND s IN ('x', 'y')", _SCHEMA)
     assert compile_filter("a = 5 AND s IN ('x', 'y')", _SCHEMA) is first
     assert compile_filter("a = 6 AND s IN ('x', 'y')", _SCHEMA) is not first
+    assert compile_filter("a > 3 OR s IS NOT NULL", _SCHEMA) is compile_filter("a > 3 OR s IS NOT NULL", _SCHEMA)
     other = pa.schema([("a", pa.string()), ("s", pa.string())])
     assert compile_filter("a = '5'", other).mask(pa.record_batch([["5"], ["x"]], schema=other)).to_pylist() == [True]
     for text in ("random() < a", "t < now()", "lower(s) = 'x'"):

@@ -21,6 +21,7 @@ from lance_dataset.expr.tree import (
     Constant,
     Expression,
     InList,
+    IsNull,
     Literal,
     Literals,
     Name,
@@ -173,6 +174,10 @@ class _Collector:
             return isinstance(bound, Column)
         if isinstance(parsed, Literal):
             return isinstance(bound, Constant) and bound.position == parsed.position and self._constant(bound)
+        if isinstance(parsed, IsNull):
+            if not isinstance(bound, IsNull) or bound.negated != parsed.negated:
+                return False
+            return isinstance(parsed.operand, Name) and isinstance(bound.operand, Column)
         if isinstance(parsed, InList):
             return isinstance(bound, OneOf) and self._list(parsed, bound)
         if type(parsed) is not type(bound) or not isinstance(parsed, _PLAIN):
