@@ -147,6 +147,34 @@ LC_INLINE int lc_fsst_run_rest(const lc_fsst_table *table, lc_fsst_run *run, con
     return LC_OK;
 }
 
+/* The first n bytes at p, 0 < n < 8, filled up with escapes, which stand for no byte. */
+LC_INLINE uint64_t lc_fsst_last_codes(const uint8_t *p, int64_t n) {
+    uint64_t codes;
+    if (n >= 4) codes = (uint64_t)lc_load_u32(p) | (uint64_t)lc_load_u32(p + n - 4) << (8 * (n - 4));
+    else codes = (uint64_t)lc_load_u8(p) | (uint64_t)lc_load_u8(p + (n >> 1)) << (8 * (n >> 1)) |
+                 (uint64_t)lc_load_u8(p + n - 1) << (8 * (n - 1));
+    return codes | ~lc_low_mask(8 * n);
+}
+
+/* Decode less than eight codes at the end without a branch for each, unless there is an escape among them or little room
+ * is left. */
+LC_INLINE void lc_fsst_run_last(const lc_fsst_table *table, lc_fsst_test test, lc_fsst_run *run, const uint8_t **src,
+                                uint8_t **out) {
+    int64_t n = run->src_end - *src;
+    if (n <= 0 || n >= 8 || run->after || run->out_end - *out < 64) return;
+    uint64_t codes = lc_fsst_last_codes(*src, n);
+    LC_OPAQUE(codes);
+    if (lc_fsst_special(test, codes) & lc_low_mask(8 * n)) return;
+    uint8_t *to = *out;
+    for (int k = 0; k < 8; k++) {
+        int64_t index = (int64_t)((codes >> (8 * k)) & 0xFF);
+        lc_store_u64(to, table->words[index]);
+        to += table->lengths[index];
+    }
+    *src = run->src_end;
+    *out = to;
+}
+
 /* Decode up to src_end. Bytes behind the new `out` are scratch, up to out_end. If given, marks[i] becomes the number of
  * bytes that the first i bytes of src stand for, for i below their number (at most 8191). */
 LC_INLINE int lc_fsst_run_on(const lc_fsst_table *table, lc_fsst_run *run, uint16_t *marks) {
@@ -176,6 +204,7 @@ LC_INLINE int lc_fsst_run_on(const lc_fsst_table *table, lc_fsst_run *run, uint1
         if (marks) marks += 8;
     }
     run->after = after;
+    if (!marks) lc_fsst_run_last(table, test, run, &src, &out);
     return lc_fsst_run_rest(table, run, src, out, first, marks);
 }
 

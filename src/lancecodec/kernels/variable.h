@@ -78,8 +78,8 @@ static inline int lc_variable_ends(const uint8_t *offsets, int wide, int64_t n, 
 
 /* Return whether the buffer is whole offsets and has room for n + 1. */
 LC_INLINE int lc_variable_chunk_size_ok(lc_bytes buffer, int64_t n, int wide) {
-    int64_t size = lc_offset_size(wide);
-    return n >= 0 && buffer.size % size == 0 && n < buffer.size / size;
+    int log = wide ? 3 : 2;
+    return n >= 0 && (buffer.size & (lc_offset_size(wide) - 1)) == 0 && n < buffer.size >> log;
 }
 
 /* Write n END offsets (base + end of value i relative to the first) and the position of the value bytes. LC_NO_SPACE:

@@ -32,8 +32,8 @@ __all__ = ["WIDE_VALUE", "choose_chunks", "encode_items", "prefers_full_zip"]
 
 #: Values of at least this many bytes are zipped with their levels instead of being put into chunks.
 WIDE_VALUE = 256
-#: Maximum share of the other size for a dictionary where the reference writes none, as lookups cost time: if small files
-#: are asked for, and if not.
+#: Maximum share of the other size for a dictionary where the reference writes none, as lookups cost time: if small
+#: files are asked for, and if not.
 _UNUSUAL_SHARES = 0.95, 0.8
 #: Maximum share of the plain size for a dictionary to be preferred to full-zip.
 _DICTIONARY_SHARE = 0.8
