@@ -456,7 +456,7 @@ static int lc_window_read(const lc_window_part *parts, int64_t count, const lc_w
 
 /* ---- room for texts ---- */
 
-/* Stored bytes of the kept strings of a chunk. Forged ones that overlap are refused: together they could be any times as
+/* Stored bytes of the kept strings of a chunk, or of all if most are kept. Forged ones that overlap are refused: together they could be any times as
  * large as the page. */
 static int lc_window_stored(const lc_text_codec *codec, const lc_window_chunk *chunk, const lc_window_mask *mask,
                             int64_t *total) {
@@ -466,7 +466,7 @@ static int lc_window_stored(const lc_text_codec *codec, const lc_window_chunk *c
     int64_t end = 0;
     int problem = lc_text_strings(codec, buffer, walk->values, walk->low, walk->high, &strings);
     if (problem) return problem;
-    if (chunk->kept == chunk->n) {
+    if (chunk->kept > chunk->n - chunk->n / 8) { /* about those of all rows */
         *total += strings.size;
         return LC_OK;
     }
