@@ -466,7 +466,7 @@ static int lc_window_stored(const lc_text_codec *codec, const lc_window_chunk *c
     int64_t end = 0;
     int problem = lc_text_strings(codec, buffer, walk->values, walk->low, walk->high, &strings);
     if (problem) return problem;
-    if (chunk->kept > chunk->n - chunk->n / 8) { /* about those of all rows */
+    if (8 * chunk->kept >= 7 * chunk->n) { /* about those of all rows */
         *total += strings.size;
         return LC_OK;
     }
