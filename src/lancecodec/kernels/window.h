@@ -535,7 +535,7 @@ static int lc_window_named_bytes(const lc_window_part *part, const lc_window_mas
     return problem;
 }
 
-/* Room for texts of a dictionary: if entries have about the same size, that of the longest for each row. */
+/* Room for texts of a dictionary: that of the longest entry for each row, if it is not much longer than the others. */
 static int lc_window_named_room(const lc_window_part *part, const lc_window_mask *mask, int64_t place, int64_t kept,
                                 lc_window_sink *sink, int64_t *room) {
     const lc_take_entries *entries = &part->page->entries;
@@ -543,7 +543,7 @@ static int lc_window_named_room(const lc_window_part *part, const lc_window_mask
     if (problem || entries->count == 0) return problem;
     int64_t longest = lc_entry_longest(entries->offsets, entries->wide, entries->count);
     *room += LC_SHORT_STRING;
-    if (longest <= LC_SHORT_ENTRY && entries->count <= kept && 2 * longest * entries->count <= 3 * entries->data.size) {
+    if (longest <= LC_SHORT_ENTRY && entries->count <= kept && longest * entries->count <= 2 * entries->data.size) {
         *room += kept * longest;
         return LC_OK;
     }
