@@ -16,7 +16,7 @@ import pytest
 from support.files.file_parts import take_apart_file
 
 import lance_dataset as ours
-from lance_dataset.errors import LanceError
+from lance_dataset.errors import CorruptFileError, LanceError
 from lance_dataset.file import container
 from lance_dataset.file.container import FileMetadata
 from lance_dataset.file.reader import DataFileReader
@@ -159,6 +159,25 @@ def test_metadata_that_takes_a_request_is_read_once(tmp_path: Path, monkeypatch:
     for index in [*range(count), *range(count)]:
         file.column(index)
     assert store.statistics.read_iops - before == count
+
+
+def test_damaged_metadata_of_a_column_does_not_spoil_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours.write_dataset(pa.table({"a": [1], "b": [2]}), str(tmp_path / "t"))
+    path = next((tmp_path / "t" / "data").iterdir())
+    position, size = container._TABLE_ENTRY.unpack_from(FileMetadata(LocalStore().open_input(str(path)))._column_table)
+    content = bytearray(path.read_bytes())
+    content[position : position + size] = b"\xff" * size
+    path.write_bytes(content)
+    # the memory of all columns is weighed, as if their metadata were long
+    monkeypatch.setattr(container, "_SHORT", 0)
+    monkeypatch.setattr(container, "BASE_MEMORY", 0)
+    file = FileMetadata(LocalStore().open_input(str(path)))
+    for _ in range(2):
+        with pytest.raises(CorruptFileError, match="column 0"):
+            file.column(0)
+        assert file.column(1).pages[0].length == 1
 
 
 def test_threads_that_ask_for_different_columns_get_theirs(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lance_dataset.io import durable
 from lance_dataset.io.durable import forget_folders, settle_folder
 from lance_dataset.io.local import LocalStore
 
@@ -69,6 +70,17 @@ def test_way_to_a_folder_is_synced_once(tmp_path: Path, monkeypatch: pytest.Monk
     # a folder of the same name is another one
     LocalStore().delete_tree(str(folder.parent))
     folder.mkdir(parents=True)
+    assert {str(folder), str(folder.parent), str(tmp_path)} <= synced(folder, monkeypatch)
+
+
+def test_way_to_a_folder_is_synced_without_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_: object, **__: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(durable, "stream", start)
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    forget_folders(str(tmp_path))
     assert {str(folder), str(folder.parent), str(tmp_path)} <= synced(folder, monkeypatch)
 
 

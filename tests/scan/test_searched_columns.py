@@ -253,6 +253,9 @@ def test_a_wrong_search_is_an_error_of_the_check(tmp_path: Path, monkeypatch: py
         (f"x IN ({', '.join(str(3 * n) for n in range(17))})", pa.int64(), False),
         (f"x IN ({', '.join(map(str, range(200)))})", pa.int64(), True),
         (f"x IN ({', '.join(map(str, range(300)))})", pa.int64(), False),
+        (" AND ".join(f"x != {3 * n}" for n in range(7)), pa.int64(), True),
+        (" AND ".join(f"x != {3 * n}" for n in range(17)), pa.int64(), False),
+        (" AND ".join(f"x > {3 * n}" for n in range(17)), pa.int64(), True),
     ],
 )
 def test_conditions_that_are_interval_tests(text: str, kind: pa.DataType, is_test: bool) -> None:

@@ -342,12 +342,20 @@ class FileMetadata:
             return
         for number, (known, stored) in self._long.items():
             if known is None:
-                self._long[number] = self._memory_of(number), stored
+                weigh = self._memory_of if number == index else self._memory_if_read
+                self._long[number] = weigh(number), stored
         total, read = (
             sum(needed or 0 for needed, _ in self._long.values()),
             sum(size for _, size in self._long.values()),
         )
         check_memory(total, read, f"{self.source.path}, column {index}: the metadata of its pages")
+
+    def _memory_if_read(self, index: int) -> int:
+        """Return the memory of the metadata of a column, 0 if it is damaged: then it was not decoded."""
+        try:
+            return self._memory_of(index)
+        except CorruptFileError:
+            return 0
 
     def _memory_of(self, index: int) -> int:
         """Return about how many bytes of memory the decoded metadata of a column take."""

@@ -83,9 +83,13 @@ def settle_folder(folder: str) -> None:
             break
         syncs.append(partial(_sync_above, parent))
         folder = parent
-    # at the same time, so that the file system can commit them together
-    for _ in stream(_called, syncs, ahead=len(syncs), pool=storage_pool, join=True):
-        pass
+    try:
+        # at the same time, so that the file system can commit them together
+        for _ in stream(_called, syncs, ahead=len(syncs), pool=storage_pool, join=True):
+            pass
+    except RuntimeError:  # no thread can be started: the interpreter ends, or there are too many
+        for sync in syncs:
+            sync()
     _settled.update(passed)
 
 

@@ -85,6 +85,8 @@ def _plain(
     """
     top = (1 << arrow_type.bit_width) - 1
     if isinstance(node, And):
+        if len(node.operands) > MOST_INTERVALS:
+            return None  # each may add an interval
         found = [(0, top)]
         for operand in node.operands:
             other = _plain(operand, path, arrow_type, order)
